@@ -1,0 +1,51 @@
+"""The ``skills`` command: its subcommands are imported when they are called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from skillpack import __version__
+from skillpack.script import Group, run
+
+COMMANDS = {
+    "demo": ("skillpack.demo", "Train the demo task on the reference engine, from start to report."),
+    "engine": ("skillpack.engine", "Start, ask or stop a reference engine."),
+    "list": ("skillpack.validate.command", "List the skills of a folder."),
+    "validate": ("skillpack.validate.command", "Check skills: files, rules and scripts."),
+}
+"""Subcommand: (module that holds ``<name>_command``, one line of help)."""
+
+
+class LazyGroup(Group):
+    """A group that imports a subcommand's module only when it is needed: help stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the subcommands, in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the subcommand, or None if there is no such."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in sorted(COMMANDS.items())])
+
+
+@click.group("skills", cls=LazyGroup, epilog="skills validate skills/swarm-configuration --json")
+@click.version_option(__version__, prog_name="skills")
+def skills(**_: Any) -> None:
+    """Validate and install agent skills, and run the reference AgentJet behind them."""
+
+
+def main() -> None:
+    """Entry point of the ``skills`` console script."""
+    run(skills)
