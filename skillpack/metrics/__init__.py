@@ -1,0 +1,1 @@
+"""Metric curves: from SwanLab runs, run files on disk and console logs."""
