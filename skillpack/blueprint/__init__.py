@@ -1,0 +1,1 @@
+"""Experiment blueprints: read loosely written ones, write good ones, check both."""
