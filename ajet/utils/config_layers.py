@@ -1,0 +1,188 @@
+"""Layered loading, as AgentJet's files ask for it: a ``defaults`` list, ``_self_``, and ``hydra.searchpath``."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from ajet.utils.config_tree import ConfigError, ConfigTree
+from ajet.utils.config_yaml import Document, read_document
+
+PACKAGED = Path(__file__).resolve().parent.parent / "default_config"
+"""Where the defaults that ship with the package lie."""
+
+DEFAULTS = {"swarm": "ajet_swarm_default", "classic": "ajet_default"}
+"""The default file of each mode."""
+
+EXTERNAL = frozenset({"verl_default", "trinity_default"})
+"""verl's and trinity's own defaults, which only a released AgentJet needs; a chain is read without them."""
+
+
+@dataclasses.dataclass
+class Chain:
+    """The layers of a file, lowest first, and what could not be followed."""
+
+    layers: list[Document] = dataclasses.field(default_factory=list)
+    external: list[str] = dataclasses.field(default_factory=list)
+
+
+def is_packaged(path: Path) -> bool:
+    """Tell whether a file is one of the defaults that ship with the package."""
+    return path.resolve().parent == PACKAGED
+
+
+def open_document(path: Path) -> Document:
+    """Read a YAML file; a packaged default is parsed once per process."""
+    if is_packaged(path):
+        return _packaged_document(path.resolve())
+    return read_document(path, "default" if path.stem in DEFAULTS.values() else "file")
+
+
+@functools.cache
+def _packaged_document(path: Path) -> Document:
+    return read_document(path, "default")
+
+
+def resolve(document: Document, folder: Path | None) -> Chain:
+    """Return the layers that ``document`` (from ``folder``, if it is a file) is composed of.
+
+    The order is Hydra's: entries of ``defaults`` from low to high, the document itself where
+    ``_self_`` stands, at the top if it stands nowhere. Raises ConfigError if a file is missing,
+    if the chain runs in a circle or if an entry is of an unknown form.
+    """
+    chain = Chain()
+    _walk(document, folder, _search_folders(document, folder), chain, [document.name])
+    return chain
+
+
+def compose(chain: Chain) -> ConfigTree:
+    """Return the layers merged; ``defaults`` and ``hydra`` are left out, they belong to one file, not to the result."""
+    tree = ConfigTree()
+    for layer in chain.layers:
+        tree.merge(layer.tree)
+    for key in ("defaults", "hydra"):
+        if key in tree:
+            del tree[key]
+    return tree
+
+
+def _walk(document: Document, folder: Path | None, search: list[Path], chain: Chain, path: list[str]) -> None:
+    entries = document.tree.get("defaults")
+    if entries is None:
+        entries = []
+    if not isinstance(entries, list):
+        raise ConfigError(
+            f"{document.name}: `defaults` is {entries!r}; expected a list such as [verl_default, ajet_default, _self_]",
+            key="defaults",
+            value=entries,
+        )
+    placed = False
+    for entry in entries:
+        if entry == "_self_":
+            chain.layers.append(document)
+            placed = True
+            continue
+        found = _locate(entry, document, search, chain)
+        if found is None:
+            continue
+        file, package = found
+        if str(file) in path:
+            circle = " -> ".join([*path[path.index(str(file)) :], str(file)])
+            raise ConfigError(f"{document.name}: `defaults` runs in a circle: {circle}", key="defaults", value=entry)
+        lower = open_document(file)
+        if package:
+            lower = dataclasses.replace(lower, tree=_wrapped(lower.tree, package))
+        _walk(lower, file.parent, [file.parent, *search], chain, [*path, str(file)])
+    if not placed:
+        chain.layers.append(document)
+
+
+def _wrapped(tree: ConfigTree, package: str) -> ConfigTree:
+    """Return ``tree`` placed below a dotted key."""
+    for name in reversed(package.split(".")):
+        outer = ConfigTree()
+        outer.put(name, tree, next((origin for _, _, origin in tree.leaves() if origin), None))  # type: ignore[arg-type]
+        tree = outer
+    return tree
+
+
+def _locate(entry: Any, document: Document, search: list[Path], chain: Chain) -> tuple[Path, str] | None:
+    """Return the file that an entry of ``defaults`` names and the key its content goes under; None to pass it over."""
+    name, package, optional = _read_entry(entry, document)
+    if not name:
+        return None
+    if name.rsplit("/", 1)[-1] in EXTERNAL:
+        chain.external.append(name)
+        return None
+    for folder in search:
+        for suffix in ("", ".yaml", ".yml"):
+            file = folder / f"{name}{suffix}"
+            if (suffix or file.suffix) and file.is_file():
+                return file.resolve(), package
+    if optional:
+        return None
+    folders = ", ".join(map(str, search))
+    raise ConfigError(
+        f"{document.name}: `defaults` names {name!r}, but {name}.yaml is in none of: {folders}; "
+        "add its folder to hydra.searchpath (file:///folder) or correct the name",
+        key="defaults",
+        value=entry,
+    )
+
+
+def _read_entry(entry: Any, document: Document) -> tuple[str, str, bool]:
+    """Return (name, package, optional) of an entry: ``group/name@key`` or ``{[optional] group: option}``."""
+    if isinstance(entry, dict) and len(entry) == 1:
+        group, option = next(iter(entry.items()))
+        words = str(group).split()
+        if words[0] == "override" or option is None:
+            return "", "", True
+        group, _, package = words[-1].partition("@")
+        group = group.lstrip("/")
+        return f"{group}/{option}", _package(package or group.replace("/", ".")), words[0] == "optional"
+    if isinstance(entry, str) and entry:
+        name, _, package = entry.lstrip("/").partition("@")
+        return name.removesuffix(".yaml"), _package(package or name.rpartition("/")[0].replace("/", ".")), False
+    raise ConfigError(
+        f"{document.name}: `defaults` has the entry {entry!r}; expected a file name, _self_ or {{group: name}}",
+        key="defaults",
+        value=entry,
+    )
+
+
+def _package(package: str) -> str:
+    return "" if package in ("_global_", "_here_") else package
+
+
+def _search_folders(document: Document, folder: Path | None) -> list[Path]:
+    """Return where the files of ``defaults`` are looked for: beside the file, ``hydra.searchpath``, the package."""
+    entries = document.tree.get("hydra.searchpath") or []
+    if not isinstance(entries, list):
+        raise ConfigError(
+            f"{document.name}: hydra.searchpath is {entries!r}; expected a list of file:// and pkg:// entries",
+            key="hydra.searchpath",
+            value=entries,
+        )
+    folders = [folder] if folder else []
+    for entry in entries:
+        found = _search_entry(str(entry))
+        if found is not None and found not in folders:
+            folders.append(found)
+    return [*folders, PACKAGED]
+
+
+def _search_entry(entry: str) -> Path | None:
+    """Return the folder of a search path entry, or None if there is no such on this machine."""
+    scheme, separator, rest = entry.partition("://")
+    if separator and scheme == "pkg":
+        top, *parts = rest.replace("/", ".").split(".")
+        spec = importlib.util.find_spec(top) if top else None
+        roots = [Path(root) for root in spec.submodule_search_locations or ()] if spec else []
+        candidates = [root.joinpath(*parts) for root in roots]
+    else:
+        path = Path(rest if separator else entry).expanduser()
+        candidates = [path] if path.is_absolute() else [Path.cwd() / path, PACKAGED.parent.parent / path]
+    return next((candidate.resolve() for candidate in candidates if candidate.is_dir()), None)
