@@ -1,0 +1,135 @@
+"""What runs beside a case: a reference engine, or a program that the skill brings."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import skillpack
+from skillpack.validate.evals import processes
+
+START_LIMIT = 60.0
+STOP_LIMIT = 10.0
+ENGINE_CONFIG = Path(__file__).with_name("engine.yaml")
+ENGINE_READY = r'"url": *"(http://[^"]+)"'
+ROLLING = "ENGINE.ROLLING"
+
+
+class FixtureError(RuntimeError):
+    """A fixture that did not start; the message says why."""
+
+
+def engine_command(python: str, config: Path) -> list[str]:
+    """Return the command that starts a reference engine on a free loopback port.
+
+    The first line that it prints is one JSON document with the engine's ``url``.
+    """
+    return [python, "-m", "ajet.swarm_cli", "start", "--swarm-port", "0", "--config", str(config), "--start"]
+
+
+@contextmanager
+def engine(scratch: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Run a reference engine while the context lasts; give its base URL once it is ROLLING. Raises FixtureError."""
+    command = engine_command(sys.executable, ENGINE_CONFIG)
+    with program(command, ENGINE_READY, scratch, {**env, **pack_importable(env)}) as url:
+        deadline = time.monotonic() + START_LIMIT
+        if not processes.wait_until(lambda: _status(url) == ROLLING, deadline - time.monotonic(), step=0.05):
+            raise FixtureError(
+                f"the reference engine at {url} is {_status(url)}, not {ROLLING}, after {START_LIMIT:g} s"
+            )
+        yield url
+
+
+def _status(url: str) -> str:
+    try:
+        with urllib.request.urlopen(f"{url}/get_engine_status", timeout=5) as response:
+            return str(json.load(response)["engine_status"])
+    except (OSError, ValueError, KeyError) as error:
+        return f"not answering ({error})"
+
+
+@contextmanager
+def program(command: Sequence[str], ready: str, scratch: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Run ``command`` in ``scratch`` while the context lasts; give what ``ready`` finds on its stdout.
+
+    ``ready`` is a regular expression with a group. The program is ended with all of its process
+    group, and also if this process dies. Raises FixtureError if ``ready`` does not come.
+    """
+    log = scratch / "fixture.stderr"
+    with log.open("wb") as stderr:
+        child = subprocess.Popen(
+            guarded(command),
+            cwd=scratch,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    found: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    reader = threading.Thread(target=_drain, args=(child, re.compile(ready), found), daemon=True)
+    reader.start()
+    try:
+        try:
+            value = found.get(timeout=START_LIMIT)
+        except queue.Empty:
+            value = None
+        if value is None:
+            ended = f"ended with exit code {child.wait(STOP_LIMIT)}" if not reader.is_alive() else "is still silent"
+            tail = log.read_text(errors="replace").strip()[-500:]
+            shown = " ".join(map(str, command))
+            raise FixtureError(f"fixture `{shown}` {ended}; expected a line that matches {ready!r}; stderr: {tail}")
+        yield value
+    finally:
+        child.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(STOP_LIMIT)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        reader.join()
+
+
+def _drain(child: subprocess.Popen[str], ready: re.Pattern[str], found: queue.SimpleQueue[str | None]) -> None:
+    """Read all that the program prints, so that it never blocks on a full pipe; hand over the first match."""
+    assert child.stdout is not None
+    waiting = True
+    with child.stdout:
+        for line in child.stdout:
+            match = ready.search(line) if waiting else None
+            if match:
+                found.put(match[1])
+                waiting = False
+    found.put(None)
+
+
+def guarded(command: Sequence[str]) -> list[str]:
+    """Return ``command`` wrapped so that it is asked to end when the thread that started it does."""
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from skillpack.validate.evals.processes import end_with_parent\n"
+        "end_with_parent(); os.execvp(sys.argv[2], sys.argv[2:])"
+    )
+    return [sys.executable, "-c", code, str(_root()), *command]
+
+
+def pack_importable(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the PYTHONPATH under which this very pack is imported."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(_root()), env.get("PYTHONPATH")]))}
+
+
+def _root() -> Path:
+    return Path(skillpack.__file__).parent.parent

@@ -1,0 +1,55 @@
+"""Programs that run beside a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from skillpack.validate.evals import CaseResult, fixtures
+
+Try = Callable[..., CaseResult]
+
+SERVER = """
+import http.server
+import sys
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"hello from the fixture" * int(sys.argv[1])
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
+print("starting")
+print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+print("noise " * 100_000, flush=True)  # more than a pipe holds
+server.serve_forever()
+"""
+
+
+def test_a_program_of_the_skill_runs_beside_the_case(try_case: Try, skill: Path) -> None:
+    (skill / "evals" / "server.py").write_text(SERVER)
+    fixture = {"run": ["evals/server.py", 2], "ready": "listening on (http\\S+)"}
+    do = "import urllib.request; print(urllib.request.urlopen('{fixture_url}').read().decode())"
+    result = try_case(do, fixture=fixture, expect=["hello from the fixturehello from the fixture"])
+    assert result.why == ""
+
+
+def test_a_program_that_ends_before_it_is_ready_is_told(try_case: Try, skill: Path) -> None:
+    (skill / "evals" / "server.py").write_text("import sys; sys.exit('port in use')")
+    result = try_case("", fixture={"run": ["evals/server.py"], "ready": "listening on (http\\S+)"})
+    assert not result.ok
+    assert "evals/server.py` ended with exit code 1; expected a line that matches" in result.why
+    assert result.why.endswith("stderr: port in use")
+
+
+def test_an_engine_that_does_not_start_is_told(try_case: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["python3", "-c", "import sys; sys.exit('no module named uvicorn')"]
+    monkeypatch.setattr(fixtures, "engine_command", lambda *_: command)
+    result = try_case("", fixture="engine")
+    assert not result.ok
+    assert result.why.endswith("stderr: no module named uvicorn")
