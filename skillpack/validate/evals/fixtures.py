@@ -6,21 +6,19 @@ import json
 import os
 import queue
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import skillpack
 from skillpack.validate.evals import processes
 
 START_LIMIT = 60.0
-STOP_LIMIT = 10.0
 ENGINE_CONFIG = Path(__file__).with_name("engine.yaml")
 ENGINE_READY = r'"url": *"(http://[^"]+)"'
 ROLLING = "ENGINE.ROLLING"
@@ -63,8 +61,8 @@ def _status(url: str) -> str:
 def program(command: Sequence[str], ready: str, scratch: Path, env: Mapping[str, str]) -> Iterator[str]:
     """Run ``command`` in ``scratch`` while the context lasts; give what ``ready`` finds on its stdout.
 
-    ``ready`` is a regular expression with a group. The program is ended with all of its process
-    group, and also if this process dies. Raises FixtureError if ``ready`` does not come.
+    ``ready`` is a regular expression with a group. The program is ended with all that it started,
+    and also if this process dies. Raises FixtureError if ``ready`` does not come.
     """
     log = scratch / "fixture.stderr"
     with log.open("wb") as stderr:
@@ -88,17 +86,13 @@ def program(command: Sequence[str], ready: str, scratch: Path, env: Mapping[str,
         except queue.Empty:
             value = None
         if value is None:
-            ended = f"ended with exit code {child.wait(STOP_LIMIT)}" if not reader.is_alive() else "is still silent"
+            ended = f"ended with exit code {child.wait()}" if not reader.is_alive() else "is still silent"
             tail = log.read_text(errors="replace").strip()[-500:]
             shown = " ".join(map(str, command))
             raise FixtureError(f"fixture `{shown}` {ended}; expected a line that matches {ready!r}; stderr: {tail}")
         yield value
     finally:
         child.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(STOP_LIMIT)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         reader.join()
 
@@ -117,11 +111,10 @@ def _drain(child: subprocess.Popen[str], ready: re.Pattern[str], found: queue.Si
 
 
 def guarded(command: Sequence[str]) -> list[str]:
-    """Return ``command`` wrapped so that it is asked to end when the thread that started it does."""
+    """Return ``command`` wrapped so that it ends, with all that it started, when it is told to or its starter dies."""
     code = (
-        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
-        "from skillpack.validate.evals.processes import end_with_parent\n"
-        "end_with_parent(); os.execvp(sys.argv[2], sys.argv[2:])"
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from skillpack.validate.evals.processes import guard; guard(sys.argv[2:])"
     )
     return [sys.executable, "-c", code, str(_root()), *command]
 

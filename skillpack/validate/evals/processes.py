@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+STOP_LIMIT = 10.0
+"""Seconds that a program has to end after SIGTERM."""
 
 
 class Process(NamedTuple):
@@ -104,6 +107,25 @@ def adopt_orphans() -> None:
 def end_with_parent() -> None:
     """Ask for SIGTERM when the parent thread of this process ends (Linux; else nothing)."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def guard(command: Sequence[str]) -> NoReturn:
+    """Run ``command`` and exit with its code; end it, and all that it started, on SIGTERM or if the parent dies."""
+    adopt_orphans()
+    end_with_parent()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code = 128 + signal.SIGTERM
+    try:
+        child = subprocess.Popen(command)
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(STOP_LIMIT)
+    finally:
+        kill_below(os.getpid())
+    sys.exit(code)
 
 
 def _prctl(option: int, value: int) -> None:
