@@ -1,0 +1,101 @@
+"""What a policy is asked, what it answers, and what it is told afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ajet.tuner_lib.experimental.episode import CompletedEpisode
+
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,4}|[^\w\s]")
+
+
+def tokenize(text: str) -> list[str]:
+    """Split text into pieces with the white space before them: about four letters, or one ideograph, each.
+
+    A stand-in for a model's tokenizer: counts are of the right order, not equal to any model's.
+    """
+    pieces, end = [], 0
+    for match in _TOKEN.finditer(text):
+        pieces.append(text[end : match.end()])
+        end = match.end()
+    if pieces and end < len(text):
+        pieces[-1] += text[end:]
+    return pieces or ([text] if text else [])
+
+
+class ChatRequest(BaseModel):
+    """The fields of an OpenAI chat completion request that the engine honours; others are kept."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    messages: list[dict[str, Any]]
+    model: str = ""
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stop: str | list[str] | None = None
+    n: int | None = Field(default=None, ge=1, le=128)
+    seed: int | None = None
+    response_format: dict[str, Any] | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+
+    def prompt_text(self) -> str:
+        """Return all messages as text, one role and content per line."""
+        return "\n".join(f"{message.get('role', '')}: {message_text(message)}" for message in self.messages)
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """Return the text of a message; parts that are not text (images, audio) are named in brackets."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return " ".join(
+            str(part.get("text", "")) if part.get("type", "text") == "text" else f"[{part.get('type')}]"
+            for part in content
+            if isinstance(part, dict)
+        )
+    return "" if content is None else str(content)
+
+
+@dataclass(slots=True)
+class Reply:
+    """One choice: text or tool calls (name and JSON arguments), and what learning needs to know of it."""
+
+    content: str = ""
+    tool_calls: list[tuple[str, str]] = field(default_factory=list)
+    finish_reason: str = "stop"
+    logprob: float = 0.0
+    entropy: float = 0.0
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """What answers the chat calls of an engine."""
+
+    name: str
+    learns: bool
+
+    def describe(self) -> str:
+        """Say in a sentence what this policy is, for ``/health`` and the banner."""
+
+    async def reply(self, request: ChatRequest, temperature: float, top_p: float) -> Reply:
+        """Answer a request. Temperature 0 means the likeliest reply."""
+
+    def update(self, episodes: Iterable[CompletedEpisode], kl_coef: float) -> dict[str, float]:
+        """Learn from a batch; return the ``actor/*`` metrics of the update."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything learned, as plain JSON data."""
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take over what ``state`` returned. Raises ValueError if it is another policy's."""

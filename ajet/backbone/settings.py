@@ -1,0 +1,126 @@
+"""What the step loop needs of a configuration, read once and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ajet.task_rollout.native_parallel_worker import count_slots
+from ajet.utils.config_utils import ConfigError, load_config
+
+DUMMY_TASKS = 1000
+"""Length of the dummy data set that a swarm engine counts its epochs over (value of released engines)."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The configuration of one training run; paths are absolute, lengths are tokens."""
+
+    project_name: str
+    experiment_name: str
+    experiment_dir: Path
+    checkpoint_dir: Path
+    model_path: str
+    max_env_worker: int
+    num_repeat: int
+    train_batch_size: int
+    slots: str
+    cap: int
+    sample_collection_method: str
+    max_cached_episodes: int
+    temperature: float
+    top_p: float
+    val_temperature: float
+    val_top_p: float
+    max_model_len: int
+    max_response_length: int
+    max_response_length_in_one_turn: int
+    kl_coef: float
+    save_freq: int
+    total_steps: int
+    loggers: tuple[str, ...]
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps over the dummy data set."""
+        return max(1, DUMMY_TASKS // self.train_batch_size)
+
+
+def read_settings(config_text: str, *, slots: str = "documented", base_dir: Path | None = None) -> RunSettings:
+    """Read the settings from a configuration's YAML text.
+
+    Relative paths of the configuration lie under ``base_dir`` (default: the working directory).
+    Raises ConfigError that names the key and the value.
+    """
+    config = load_config(config_text)
+
+    def get(key: str) -> Any:
+        return config.get(f"ajet.{key}")
+
+    def number(key: str, kind: Callable[[Any], Any], minimum: float | None = None) -> Any:
+        value = get(key)
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            read = kind(value)
+        except (TypeError, ValueError):
+            raise ConfigError(f"ajet.{key} is {value!r}; it must be a number") from None
+        if minimum is not None and read < minimum:
+            raise ConfigError(f"ajet.{key} is {value!r}; it must be at least {minimum:g}")
+        return read
+
+    base_dir = (base_dir or Path.cwd()).resolve()
+    project = str(get("project_name"))
+    name, directory = _experiment(str(get("experiment_name")), str(get("experiment_dir")), base_dir)
+    batch = number("data.train_batch_size", int, 1)
+    workers, repeat = number("rollout.max_env_worker", int, 1), number("rollout.num_repeat", int, 1)
+    epochs_steps = max(1, DUMMY_TASKS // batch) * number("trainer_common.total_epochs", int, 1)
+    steps = get("trainer_common.total_training_steps")
+    return RunSettings(
+        project_name=project,
+        experiment_name=name,
+        experiment_dir=directory,
+        checkpoint_dir=base_dir / str(get("trainer_common.checkpoint_base_dir")) / project / name,
+        model_path=str(get("model.path")),
+        max_env_worker=workers,
+        num_repeat=repeat,
+        train_batch_size=batch,
+        slots=slots,
+        cap=count_slots(workers, repeat, batch, slots),
+        sample_collection_method=str(get("swarm_mode_sample_collection_method")),
+        max_cached_episodes=number("swarm_mode_sample_collection_max_cached_episodes", int, 1),
+        temperature=number("rollout.temperature", float, 0),
+        top_p=number("rollout.top_p", float, 0),
+        val_temperature=number("rollout.val_kwargs.temperature", float, 0),
+        val_top_p=number("rollout.val_kwargs.top_p", float, 0),
+        max_model_len=number("rollout.max_model_len", int, 1),
+        max_response_length=number("data.max_response_length", int, 1),
+        max_response_length_in_one_turn=number("rollout.max_response_length_in_one_turn", int, 1),
+        kl_coef=number("trainer_common.kl_loss_coef", float) if get("trainer_common.use_kl_loss") else 0.0,
+        save_freq=number("trainer_common.save_freq", int),
+        total_steps=epochs_steps if steps is None else number("trainer_common.total_training_steps", int, 1),
+        loggers=_loggers(get("trainer_common.logger")),
+    )
+
+
+def _experiment(name: str, directory: str, base_dir: Path) -> tuple[str, Path]:
+    """Return the experiment's name and folder: ``auto`` means ``saved_experiments/<name>``.
+
+    A released server names a nameless experiment after a temporary file; ours is named by the time.
+    """
+    if name in ("read_yaml_name", "None", ""):
+        name = f"swarm_{datetime.now():%Y%m%d_%H%M%S}"
+    name = name.replace("|", "-").replace("/", "-")
+    if directory == "auto":
+        return name, base_dir / "saved_experiments" / name
+    path = base_dir / Path(directory).expanduser()
+    return name, path if path.name == name else path / name
+
+
+def _loggers(value: Any) -> tuple[str, ...]:
+    """Return the loggers of the run; the console always is one."""
+    names = [value] if isinstance(value, str) else list(value or [])
+    return tuple(dict.fromkeys(["console", *map(str, names)]))

@@ -1,0 +1,108 @@
+"""The step loop: collect episodes, update the policy, write the metrics, repeat.
+
+Reads ``ajet.rollout.max_env_worker`` as the parallelism of the rollout, as the verl trainer of a
+released AgentJet does; the update itself is the policy's (``ajet.backbone.policies``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from ajet.backbone.metrics import step_metrics
+from ajet.backbone.policies.base import Policy
+from ajet.backbone.run_state import RunStore
+from ajet.backbone.settings import RunSettings
+from ajet.task_rollout.collection import Collection
+from ajet.task_rollout.native_parallel_worker import rollout_swarm
+from ajet.tuner_lib.experimental.engine_status import ROLLING, WEIGHT_SYNCING
+from ajet.tuner_lib.experimental.episode_pool import EpisodePool
+from ajet.utils.tracking import open_trackers
+
+log = logging.getLogger(__name__)
+
+
+class Trainer:
+    """One training run on a pool of episodes; ``collection`` is that of the open step."""
+
+    def __init__(self, pool: EpisodePool, policy: Policy, settings: RunSettings) -> None:
+        self.pool = pool
+        self.policy = policy
+        self.settings = settings
+        self.collection = self._new_collection()
+        self.history: list[dict[str, float]] = []
+
+    def _new_collection(self) -> Collection:
+        return Collection(
+            method=self.settings.sample_collection_method,
+            train_batch_size=self.settings.train_batch_size,
+            num_repeat=self.settings.num_repeat,
+            max_cached_episodes=self.settings.max_cached_episodes,
+        )
+
+    async def fit(self) -> None:
+        """Train until ``total_steps``; resume from what the run's folder holds.
+
+        Episodes that were completed in a step that a dead engine left open count in that step.
+        Raises OSError if the run's files cannot be written, ValueError for another policy's state.
+        """
+        settings = self.settings
+        store = RunStore(settings.experiment_dir, settings.checkpoint_dir)
+        trackers = open_trackers(
+            settings.loggers, settings.experiment_dir, settings.project_name, settings.experiment_name
+        )
+        try:
+            state = store.load()
+            if state.policy is not None:
+                self.policy.load(state.policy)
+                log.info("resumed behind step %d with %d episodes of the next", state.step, len(state.episodes))
+            kept = state.episodes
+            for step in range(state.step + 1, settings.total_steps + 1):
+                metrics = await self._step(step, store, kept)
+                kept = []
+                self.history.append(metrics)
+                for tracker in trackers:
+                    tracker.log(step, metrics)
+        finally:
+            for tracker in trackers:
+                tracker.close()
+            store.close()
+
+    async def _step(self, step: int, store: RunStore, kept: list) -> dict[str, float]:
+        settings, timing, start = self.settings, {}, time.perf_counter()
+        self.collection = self._new_collection()
+        for episode in kept:
+            self.collection.add(episode)
+        self.pool.status.set(ROLLING, global_step=step)
+        await rollout_swarm(
+            self.pool, self.collection, settings.cap, on_completed=lambda episode: store.record(step, episode)
+        )
+        timing["gen"] = time.perf_counter() - start
+        self.pool.status.set(WEIGHT_SYNCING, global_step=step)
+        began = time.perf_counter()
+        collected = [one for group in self.collection.tasks.values() for one in group]
+        batch = self.collection.batch()
+        # no chat call runs while weights sync, so the policy may be changed in a thread
+        update = await asyncio.to_thread(self.policy.update, batch, settings.kl_coef)
+        timing["update_actor"] = time.perf_counter() - began
+        began = time.perf_counter()
+        await asyncio.to_thread(self._save, step, store)
+        timing["save_checkpoint"] = time.perf_counter() - began
+        timing["step"] = time.perf_counter() - start
+        return step_metrics(
+            collected,
+            batch,
+            update=update,
+            timing=timing,
+            step=step,
+            epoch=(step - 1) // settings.steps_per_epoch,
+            max_response_length=settings.max_response_length,
+        )
+
+    def _save(self, step: int, store: RunStore) -> None:
+        policy = self.policy.state()
+        settings = self.settings
+        if step == settings.total_steps or (settings.save_freq > 0 and step % settings.save_freq == 0):
+            store.save_checkpoint(step, policy)
+        store.finish_step(step, policy)

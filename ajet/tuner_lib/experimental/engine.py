@@ -1,0 +1,140 @@
+"""The engine of a server: one training run at a time, started and stopped by clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from ajet.backbone.policies import make_policy
+from ajet.backbone.settings import RunSettings, read_settings
+from ajet.backbone.trainer_verl import Trainer
+from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE
+from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
+from ajet.tuner_lib.experimental.oai_model_server import Sampling
+from ajet.tuner_lib.experimental.swarm_overwatch_utils import CurrentBatchRolloutPoolInformation, EngineCapacity
+from ajet.utils.config_utils import ConfigError, load_config
+from ajet.utils.files import lock_file, replace_file
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How the reference engine is run; none of it is part of a configuration.
+
+    ``slots`` is how the worker slots are counted (see ``count_slots``); relative paths of the
+    configuration lie under ``base_dir``.
+    """
+
+    policy: str = "learn"
+    seed: int = 0
+    slots: str = "documented"
+    base_dir: Path | None = None
+
+
+class Engine:
+    """Holds the synced configuration and runs the trainer on the pool."""
+
+    def __init__(self, pool: EpisodePool, options: EngineOptions) -> None:
+        self.pool = pool
+        self.options = options
+        self.policy = make_policy(options.policy, seed=options.seed)
+        self.config_text: str | None = None
+        self.model_path: str | None = None
+        self.settings: RunSettings | None = None
+        self.trainer: Trainer | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a training run of this process is on."""
+        return self._task is not None and not self._task.done()
+
+    def sync_config(self, text: str) -> None:
+        """Take a configuration for the next start.
+
+        Raises Refused unless the engine is OFFLINE, and for a text that is no configuration:
+        released servers accept that, and fail when it is too late to see why.
+        """
+        if self.pool.status.current != OFFLINE:
+            raise Refused(400, f"Engine is not offline ({self.pool.status.current}). Stop it before a new config.")
+        try:
+            self.model_path = str(load_config(text).get("ajet.model.path"))
+            read_settings(text, slots=self.options.slots, base_dir=self.options.base_dir)
+        except ConfigError as error:
+            raise Refused(400, f"The training config cannot be used: {error}") from None
+        self.config_text = text
+
+    def start(self) -> None:
+        """Begin to train: BOOTING at once, ROLLING as soon as the run is ready.
+
+        Raises Refused if the engine is not OFFLINE, has no configuration, or if another engine
+        trains in the same experiment folder.
+        """
+        if self.pool.status.current != OFFLINE:
+            raise Refused(400, f"Engine is not offline. Current status: [{self.pool.status.current}].")
+        if self.config_text is None:
+            raise Refused(200, "No training config found")
+        settings = read_settings(self.config_text, slots=self.options.slots, base_dir=self.options.base_dir)
+        lock = lock_file(settings.experiment_dir / "engine.lock")
+        if lock is None:
+            raise Refused(200, f"Another engine trains in {settings.experiment_dir}; choose another experiment_name")
+        replace_file(settings.experiment_dir / "yaml_backup.yaml", self.config_text)
+        self.settings = settings
+        self.policy = make_policy(self.options.policy, seed=self.options.seed)
+        self.trainer = Trainer(self.pool, self.policy, settings)
+        self.pool.status.set(BOOTING)
+        self._task = asyncio.create_task(self._run(self.trainer, lock))
+
+    async def _run(self, trainer: Trainer, lock: contextlib.AbstractContextManager) -> None:
+        detail = "stopped"
+        try:
+            with lock:
+                await trainer.fit()
+            detail = f"finished after step {trainer.settings.total_steps}"
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.exception("the training run failed")
+            detail = f"failed: {type(error).__name__}: {error}"
+        finally:
+            self.pool.status.set(OFFLINE, detail=detail)
+
+    async def stop(self) -> None:
+        """End the run and wait until it has; completed episodes of the open step stay in its journal."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        if self.pool.status.current != OFFLINE:
+            self.pool.status.set(OFFLINE, detail="stopped")
+
+    async def wait(self) -> None:
+        """Return when the run has ended by itself."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def sampling(self) -> Sampling:
+        """Return the chat settings of the run, or the defaults before the first."""
+        if self.settings is None:
+            return Sampling()
+        return Sampling(**{name: getattr(self.settings, name) for name in Sampling.__dataclass_fields__})
+
+    def progress(self) -> CurrentBatchRolloutPoolInformation:
+        """Return the counts of the open step and what bounds its running episodes."""
+        if self.trainer is None or self.settings is None or not self.running:
+            return CurrentBatchRolloutPoolInformation()
+        information = self.trainer.collection.describe()
+        settings = self.settings
+        information.capacity = EngineCapacity(
+            max_env_worker=settings.max_env_worker,
+            num_repeat=settings.num_repeat,
+            train_batch_size=settings.train_batch_size,
+            cap=settings.cap,
+            slots=settings.slots,
+        )
+        return information

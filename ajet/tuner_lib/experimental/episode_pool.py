@@ -1,0 +1,405 @@
+"""All episodes of an engine: registered, claimed, ended, recycled.
+
+Everything happens on one event loop and no method awaits between reading and writing a record, so
+an episode is claimed by one client and ended once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+from ajet.schema.task import WorkflowOutput
+from ajet.tuner_lib.experimental.active_clients import ActiveClients
+from ajet.tuner_lib.experimental.engine_status import COLLECTING, OFFLINE, ROLLING, EngineStatus
+from ajet.tuner_lib.experimental.episode import (
+    CLAIMED,
+    EPISODE_TYPES,
+    EVAL,
+    REGISTERED,
+    Call,
+    CompletedEpisode,
+    Episode,
+)
+from ajet.tuner_lib.experimental.episode_key import issue_key, read_key
+from ajet.tuner_lib.experimental.interchange_utils import ClaimEpisodeRequest, EndEpisodeRequest
+
+Listener = Callable[[str, dict[str, Any]], None]
+
+
+class Refused(Exception):
+    """The pool will not do what was asked; ``status`` is the HTTP code that says so."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class EpisodePool:
+    """The episodes of one engine and the rules under which clients get and return them.
+
+    ``counts`` adds up what happened since the server began (claimed, ended, ended_eval, aborted,
+    recycled, dropped, …); each listener is told the same as it happens, with the episode's data.
+    ``on_completed`` takes each completed episode before its client is answered; if it raises, the
+    episode stays claimed and the client may end it again.
+    """
+
+    def __init__(self) -> None:
+        self.status = EngineStatus(on_change=self._status_changed)
+        self.clients = ActiveClients()
+        self.episodes: dict[str, Episode] = {}
+        self.counts: Counter[str] = Counter()
+        self.listeners: list[Listener] = []
+        self.on_completed: Callable[[CompletedEpisode], None] | None = None
+        self._unclaimed: dict[str, Episode] = {}
+        self._ended: dict[str, str] = {}
+        self._keys: dict[str, Episode] = {}
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._claims = 0
+        self._running = 0
+
+    @property
+    def running(self) -> int:
+        """How many episodes are claimed now: the Running Episodes gauge."""
+        return self._running
+
+    def _tell(self, event: str, episode: Episode, **more: Any) -> None:
+        self.counts[event] += 1
+        for listener in self.listeners:
+            listener(
+                event,
+                {
+                    "episode_uuid": episode.episode_uuid,
+                    "client_uuid": episode.client_uuid,
+                    "episode_type": episode.episode_type,
+                    "llm_call_count": episode.llm_call_count,
+                    "running": self._running,
+                    **more,
+                },
+            )
+
+    def register(self, episode_uuid: str = "", *, api_key: str = "", zmq_listen_result_addr: str = "") -> Episode:
+        """Offer an episode; registering a known uuid returns the record that is there.
+
+        Raises Refused outside ROLLING.
+        """
+        if self.status.current != ROLLING:
+            raise Refused(400, "Engine is not in rolling state. Cannot register episode.")
+        episode_uuid = episode_uuid or str(uuid.uuid4())
+        if episode_uuid in self.episodes:
+            return self.episodes[episode_uuid]
+        episode = Episode(
+            episode_uuid,
+            asyncio.get_running_loop().create_future(),
+            registered_key=api_key,
+            zmq_listen_result_addr=zmq_listen_result_addr,
+        )
+        self.episodes[episode_uuid] = episode
+        self._offer(episode)
+        return episode
+
+    def unregister(self, episode: Episode) -> None:
+        """Withdraw an episode that nobody has claimed."""
+        if episode.episode_status == REGISTERED:
+            self._forget(episode, None)
+
+    def withdraw_unclaimed(self) -> None:
+        """Withdraw all episodes that nobody has claimed: the step is full."""
+        for episode in list(self._unclaimed.values()):
+            self._forget(episode, None)
+
+    async def claim(self, request: ClaimEpisodeRequest) -> Episode | None:
+        """Claim an episode, waiting for one for ``wait_seconds``: through a weight sync, not through OFFLINE.
+
+        Returns None if none came. Raises Refused as ``claim_now`` does.
+        """
+        episode = self.claim_now(request)
+        if episode or request.wait_seconds <= 0:
+            return episode
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.wait_seconds
+        while episode is None and self.status.current != OFFLINE and deadline > loop.time():
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await asyncio.wait_for(waiter, deadline - loop.time())
+                episode = self.claim_now(request)
+            except asyncio.TimeoutError:
+                break
+            finally:
+                with contextlib.suppress(ValueError):
+                    self._waiters.remove(waiter)
+                if episode is None:
+                    self._wake_one()  # this waiter may have been woken for an episode that it does not take
+        return episode
+
+    def claim_now(self, request: ClaimEpisodeRequest) -> Episode | None:
+        """Claim the episode that has waited longest; None if there is none, or outside ROLLING.
+
+        Raises Refused for an unknown episode type or a timeout that is not above 0.
+        """
+        self.clients.refresh(request.client_uuid)
+        if request.episode_type not in EPISODE_TYPES:
+            raise Refused(
+                400, f"Unknown episode_type: {request.episode_type}. It is one of {', '.join(EPISODE_TYPES)}."
+            )
+        if not request.discard_episode_timeout > 0:
+            raise Refused(
+                400, f"discard_episode_timeout is {request.discard_episode_timeout}; it is a number of seconds above 0."
+            )
+        if self.status.current != ROLLING or not self._unclaimed:
+            return None
+        episode = self._unclaimed.pop(next(iter(self._unclaimed)))
+        loop = asyncio.get_running_loop()
+        self._claims += 1
+        self._running += 1
+        episode.claim = self._claims
+        episode.episode_status = CLAIMED
+        episode.episode_type = request.episode_type
+        episode.client_uuid = request.client_uuid
+        episode.discard_episode_timeout = request.discard_episode_timeout
+        episode.task_id = request.throttle_policy.current_task_id if request.throttle_policy else ""
+        episode.claimed_at = episode.last_activity = loop.time()
+        episode.api_key = episode.registered_key or issue_key(episode.episode_uuid, self._claims)
+        self._keys[episode.api_key] = episode
+        episode.timer = loop.call_later(request.discard_episode_timeout, self._recycle_if_idle, episode)
+        self._tell("claimed", episode)
+        return episode
+
+    def abandon(self, episode: Episode, claim: int) -> None:
+        """Take back a claim whose answer could not be delivered."""
+        if episode.claim == claim and episode.episode_status == CLAIMED:
+            self._tell("undelivered", episode)
+            self._free(episode)
+
+    def _offer(self, episode: Episode) -> None:
+        self._unclaimed[episode.episode_uuid] = episode
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._unclaimed and self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        waiters, self._waiters = self._waiters, deque()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def end(self, request: EndEpisodeRequest) -> str:
+        """Take the result of a claimed episode; return a warning, empty if it will be trained on.
+
+        The same client ending the same episode again (its first answer was lost) is told yes and
+        counted once. Raises Refused, and then the episode stays claimed.
+        """
+        if not self.status.collecting:
+            raise Refused(400, f"Engine is not in rolling state. Current status: [{self.status.current}].")
+        _check_task_id(request)
+        if self._ended.get(request.episode_uuid) == request.client_uuid:
+            return ""
+        episode = self.episodes.get(request.episode_uuid)
+        if episode is None:
+            raise Refused(400, f"Episode {request.episode_uuid} not found.")
+        if episode.episode_status != CLAIMED:
+            raise Refused(400, f"Episode {request.episode_uuid} is not in claimed status ({episode.episode_status}).")
+        if episode.client_uuid != request.client_uuid:
+            raise Refused(404, f"Episode {request.episode_uuid} is claimed by different client: {episode.client_uuid}.")
+        reward = finite_reward(request.workflow_output)
+        if episode.episode_type == EVAL:
+            self._tell("ended_eval", episode, reward=reward, task_id=request.task_id)
+            self._free(episode)
+            return ""
+        if request.declare_client_active:
+            self.clients.enter(request.client_uuid)
+        if not episode.calls:
+            self._ended[episode.episode_uuid] = request.client_uuid
+            self._tell("dropped", episode, reward=reward, task_id=request.task_id)
+            self._forget(episode, None)
+            return "the episode made no chat call: there is nothing to train on, and it is not counted"
+        completed = CompletedEpisode(
+            episode_uuid=episode.episode_uuid,
+            task_id=request.task_id,
+            client_uuid=episode.client_uuid,
+            reward=reward,
+            is_success=request.workflow_output.is_success,
+            metadata=request.workflow_output.metadata,
+            log_metrics=request.workflow_output.log_metrics,
+            calls=episode.calls,
+            seconds=asyncio.get_running_loop().time() - episode.claimed_at,
+        )
+        if self.on_completed:
+            self.on_completed(completed)
+        self._ended[episode.episode_uuid] = request.client_uuid
+        self._tell("ended", episode, reward=reward, task_id=request.task_id, seconds=completed.seconds)
+        self._forget(episode, completed)
+        return ""
+
+    def abort(self, episode_uuid: str, client_uuid: str) -> None:
+        """Give an episode back unfinished; an unknown episode is no fault.
+
+        Raises Refused if another client holds it: released servers let any client abort it.
+        """
+        self.clients.refresh(client_uuid)
+        episode = self.episodes.get(episode_uuid)
+        if not self.status.collecting or episode is None or episode.episode_status != CLAIMED:
+            return
+        if episode.client_uuid != client_uuid:
+            raise Refused(404, f"Episode {episode_uuid} is claimed by different client: {episode.client_uuid}.")
+        self._tell("aborted", episode)
+        self._free(episode)
+
+    def can_continue(self, episode_uuid: str, client_uuid: str) -> bool:
+        """Tell whether this client still holds the episode."""
+        episode = self.episodes.get(episode_uuid)
+        return (
+            self.status.collecting
+            and episode is not None
+            and episode.episode_status == CLAIMED
+            and episode.client_uuid == client_uuid
+        )
+
+    def is_claimed(self, episode_uuid: str, *, unregister_if_not_claimed: bool = False) -> bool:
+        """Tell whether anyone holds the episode; on request drop it if not."""
+        episode = self.episodes.get(episode_uuid)
+        if episode is not None and episode.episode_status == CLAIMED:
+            return self.status.collecting
+        if episode is not None and unregister_if_not_claimed:
+            self._forget(episode, None)
+        return False
+
+    def begin_call(self, api_key: str) -> Episode:
+        """Return the episode that a chat call with this key belongs to, and note the call.
+
+        Raises Refused: 401 for a key that is none, 404 if the episode cannot take calls now.
+        """
+        episode = self._keys.get(api_key)
+        if episode is None:
+            try:
+                episode_uuid = read_key(api_key)["episode_uuid"]
+            except ValueError as error:
+                raise Refused(401, f"Unauthorized: {error}.") from None
+            if not self.status.collecting:
+                raise Refused(404, "The server is not in ENGINE.ROLLING status, cannot accept new requests.")
+            known = self.episodes.get(episode_uuid)
+            if known is None:
+                raise Refused(404, f"Episode {episode_uuid} not found.")
+            if known.episode_status != CLAIMED:
+                raise Refused(404, f"The episode {episode_uuid} is not claimed, cannot accept new requests.")
+            raise Refused(404, f"The episode {episode_uuid} was given to another client since; begin a new episode.")
+        if not self.status.collecting:
+            raise Refused(404, "The server is not in ENGINE.ROLLING status, cannot accept new requests.")
+        episode.last_activity = asyncio.get_running_loop().time()
+        episode.calls_in_flight += 1
+        episode.llm_call_count += 1
+        self.clients.refresh(episode.client_uuid)
+        return episode
+
+    def finish_call(self, episode: Episode, claim: int, call: Call | None) -> None:
+        """Note the end of a chat call; ``call`` is None if it came to nothing.
+
+        Raises Refused if the claim that the call was made under is gone: then nothing is recorded.
+        """
+        episode.calls_in_flight -= 1
+        if episode.claim != claim or episode.episode_status != CLAIMED or episode.episode_uuid not in self.episodes:
+            raise Refused(404, f"The episode {episode.episode_uuid} is not claimed, cannot accept new requests.")
+        episode.last_activity = asyncio.get_running_loop().time()
+        if call is not None:
+            episode.calls.append(call)
+
+    def _recycle_if_idle(self, episode: Episode) -> None:
+        loop = asyncio.get_running_loop()
+        if episode.calls_in_flight:
+            episode.last_activity = loop.time()
+        left = episode.last_activity + episode.discard_episode_timeout - loop.time()
+        if left > 0:
+            episode.timer = loop.call_later(left, self._recycle_if_idle, episode)
+            return
+        episode.timer = None
+        self._tell("recycled", episode, timeout=episode.discard_episode_timeout)
+        self._free(episode)
+
+    def _free(self, episode: Episode) -> None:
+        """End a claim that came to nothing: back to the queue, or gone if the step is full."""
+        self._release(episode)
+        if self.status.current == ROLLING:
+            episode.reset()
+            self._offer(episode)
+        else:
+            self._forget(episode, None)
+
+    def _release(self, episode: Episode) -> None:
+        if episode.episode_status == CLAIMED:
+            self._running -= 1
+            episode.episode_status = REGISTERED
+        self._keys.pop(episode.api_key, None)
+
+    def _forget(self, episode: Episode, outcome: CompletedEpisode | None) -> None:
+        self._release(episode)
+        self._unclaimed.pop(episode.episode_uuid, None)
+        self.episodes.pop(episode.episode_uuid, None)
+        episode.resolve(outcome)
+
+    def _status_changed(self, old: str, new: str) -> None:
+        if old in COLLECTING and new not in COLLECTING:
+            for episode in list(self.episodes.values()):
+                if episode.episode_status == CLAIMED:
+                    self._tell("cut_off", episode)
+                self._forget(episode, None)
+            self._ended.clear()
+            self.clients.clear()
+        if new == OFFLINE:
+            self._wake_all()
+
+    def running_episode_details(self) -> dict[str, dict[str, str]] | None:
+        """Return the claimed episodes by uuid, values as text, or None if there are none."""
+        now = asyncio.get_running_loop().time()
+        details = {
+            uuid_: {
+                "episode_status": episode.episode_status,
+                "time_since_last_activity": f"{now - episode.last_activity:.1f}s",
+                "discard_episode_timeout": f"{float(episode.discard_episode_timeout):.1f}s",
+                "llm_call_count": str(episode.llm_call_count),
+                "client_uuid": episode.client_uuid,
+                "optional_task_id": episode.task_id,
+            }
+            for uuid_, episode in self.episodes.items()
+            if episode.episode_status == CLAIMED
+        }
+        return details or None
+
+    def wall_time(self, episode: Episode) -> float:
+        """Return the Unix time of the episode's last activity (now, if it was never claimed)."""
+        if not episode.last_activity:
+            return time.time()
+        return time.time() - (asyncio.get_running_loop().time() - episode.last_activity)
+
+
+def _check_task_id(request: EndEpisodeRequest) -> None:
+    named = request.workflow_output.metadata.get("task_id")
+    if not request.task_id or named != request.task_id:
+        raise Refused(
+            400,
+            f"workflow_output.metadata['task_id'] is {named!r} and task_id is {request.task_id!r}; "
+            "both must name the same task.",
+        )
+
+
+def finite_reward(output: WorkflowOutput) -> float:
+    """Return the reward as one finite number. Raises Refused (400) that says what came instead.
+
+    A released server accepts null and lists here and loses a worker thread to them later.
+    """
+    reward = output.reward
+    if not isinstance(reward, (int, float)) or not math.isfinite(reward):
+        raise Refused(400, f"workflow_output.reward is {reward!r}; it must be one finite number per episode.")
+    return float(reward)

@@ -1,0 +1,213 @@
+"""``/v1/chat/completions``: the policy behind the face of the OpenAI API."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ajet.backbone.policies.base import ChatRequest, Policy, Reply, tokenize
+from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_response
+from ajet.tuner_lib.experimental.episode import EVAL, Call
+from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
+
+SYSTEM_PROMPT = "You are AgentJet, a helpful assistant."
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The lengths (tokens) and sampling defaults that a configuration sets for chat calls."""
+
+    temperature: float = 0.9
+    top_p: float = 1.0
+    val_temperature: float = 0.0
+    val_top_p: float = 1.0
+    max_model_len: int = 18000
+    max_response_length_in_one_turn: int = 4096
+
+
+class ChatServer:
+    """Answers the chat calls of claimed episodes and records them for training.
+
+    ``sampling()`` gives the settings of the run that is on. ``latest_call`` is the last completed
+    request and answer.
+    """
+
+    def __init__(self, pool: EpisodePool, policy: Policy, sampling: Callable[[], Sampling]) -> None:
+        self.pool = pool
+        self.policy = policy
+        self.sampling = sampling
+        self.latest_call: dict[str, Any] | None = None
+
+    async def complete(self, request: Request) -> Response:
+        """Handle a request; errors have both FastAPI's ``detail`` and OpenAI's ``error``."""
+        key = bearer(request)
+        try:
+            chat = ChatRequest.model_validate_json(request.body)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "body"
+            raise openai_error(400, f"Invalid request: {where}: {first['msg']}") from None
+        try:
+            return await self._complete(chat, key)
+        except Refused as refused:
+            raise openai_error(refused.status, refused.detail) from None
+
+    async def _complete(self, chat: ChatRequest, key: str) -> Response:
+        episode = self.pool.begin_call(key)
+        claim, call = episode.claim, None
+        if not chat.messages or chat.messages[0].get("role") != "system":
+            chat.messages.insert(0, {"role": "system", "content": SYSTEM_PROMPT})
+        sampling = self.sampling()
+        evaluating = episode.episode_type == EVAL
+        try:
+            prompt_tokens = len(tokenize(chat.prompt_text()))
+            room = sampling.max_model_len - sampling.max_response_length_in_one_turn
+            if prompt_tokens >= room:
+                answer = _overflow(chat, prompt_tokens, room)
+            else:
+                temperature = _first(chat.temperature, sampling.val_temperature if evaluating else sampling.temperature)
+                top_p = _first(chat.top_p, sampling.val_top_p if evaluating else sampling.top_p)
+                limit = _first(chat.max_completion_tokens, chat.max_tokens, sampling.max_response_length_in_one_turn)
+                replies = [await self.policy.reply(chat, temperature, top_p) for _ in range(chat.n or 1)]
+                pieces = [trim(reply, chat.stop, limit) for reply in replies]
+                answer = completion(chat, replies, pieces, prompt_tokens)
+                call = Call(
+                    prompt_tokens=prompt_tokens,
+                    response_tokens=len(pieces[0]),
+                    finish_reason=replies[0].finish_reason,
+                    logprob=replies[0].logprob,
+                    entropy=replies[0].entropy,
+                    trace=replies[0].trace,
+                )
+        finally:
+            self.pool.finish_call(episode, claim, call)
+        self.latest_call = {"input": chat.model_dump(exclude_unset=True), "output": answer}
+        if chat.stream:
+            return Response(media_type=b"text/event-stream; charset=utf-8", chunks=_chunks(answer, chat))
+        return json_response(answer)
+
+
+def bearer(request: Request) -> str:
+    """Return the key of an Authorization header. Raises the 401 that OpenAI SDKs understand."""
+    scheme, _, key = request.header(b"authorization").partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise openai_error(401, "Unauthorized: send 'Authorization: Bearer <api key>' with the key of begin_episode.")
+    return key.strip()
+
+
+def openai_error(status: int, message: str) -> HttpError:
+    """Return an error that says the same to FastAPI-minded and to OpenAI-minded clients."""
+    kind = {401: "authentication_error", 404: "not_found_error"}.get(status, "invalid_request_error")
+    return HttpError(status, message, {"detail": message, "error": {"message": message, "type": kind, "code": status}})
+
+
+def trim(reply: Reply, stop: str | list[str] | None, max_tokens: int) -> list[str]:
+    """Cut a reply's text at the first stop string and at ``max_tokens``; return it as tokens.
+
+    Changes ``content`` and ``finish_reason`` of the reply. A tool call is never cut: half of one
+    is of no use.
+    """
+    for word in [stop] if isinstance(stop, str) else stop or []:
+        if word and word in reply.content:
+            reply.content = reply.content[: reply.content.index(word)]
+    pieces = tokenize(reply.content)
+    if len(pieces) > max_tokens and not reply.tool_calls:
+        pieces = pieces[:max_tokens]
+        reply.content = "".join(pieces)
+        reply.finish_reason = "length"
+    return pieces + [piece for _, arguments in reply.tool_calls for piece in tokenize(arguments)]
+
+
+def completion(chat: ChatRequest, replies: list[Reply], pieces: list[list[str]], prompt_tokens: int) -> dict[str, Any]:
+    """Return the ChatCompletion object of the OpenAI API for these replies."""
+    choices = []
+    for index, (reply, tokens) in enumerate(zip(replies, pieces, strict=True)):
+        message: dict[str, Any] = {"role": "assistant", "content": reply.content}
+        if reply.tool_calls:
+            message["content"] = reply.content or None
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{uuid.uuid4().hex[:24]}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": arguments},
+                }
+                for name, arguments in reply.tool_calls
+            ]
+        choice: dict[str, Any] = {"index": index, "message": message, "finish_reason": reply.finish_reason}
+        choice["logprobs"] = _logprobs(reply, tokens) if chat.logprobs else None
+        choices.append(choice)
+    generated = sum(map(len, pieces))
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": chat.model or "unknown_model",
+        "choices": choices,
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": generated,
+            "total_tokens": prompt_tokens + generated,
+        },
+    }
+
+
+def _logprobs(reply: Reply, tokens: list[str]) -> dict[str, Any]:
+    """Spread the reply's log-probability evenly: the policy chooses whole replies, not tokens."""
+    each = reply.logprob / len(tokens) if tokens else 0.0
+    return {
+        "content": [
+            {"token": token, "logprob": each, "bytes": list(token.encode()), "top_logprobs": []} for token in tokens
+        ],
+        "refusal": None,
+    }
+
+
+def _overflow(chat: ChatRequest, prompt_tokens: int, room: int) -> dict[str, Any]:
+    text = f"AgentJet: Exceeded max model context length. token_overflow({prompt_tokens} >= {room})"
+    answer = completion(chat, [Reply(text, finish_reason="length")], [[]], prompt_tokens)
+    del answer["usage"]
+    return answer
+
+
+async def _chunks(answer: dict[str, Any], chat: ChatRequest) -> AsyncIterator[bytes]:
+    """Yield the answer as server-sent events, a token at a time."""
+    frame = {
+        "id": answer["id"],
+        "object": "chat.completion.chunk",
+        "created": answer["created"],
+        "model": answer["model"],
+    }
+
+    asked = bool((chat.stream_options or {}).get("include_usage"))
+
+    def event(choices: list[dict[str, Any]], **more: Any) -> bytes:
+        return b"data: " + json.dumps({**frame, "choices": choices, **more}, ensure_ascii=False).encode() + b"\n\n"
+
+    for choice in answer["choices"]:
+        index, message = choice["index"], choice["message"]
+        yield event([{"index": index, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+        logprobs = iter((choice["logprobs"] or {}).get("content") or [])
+        for piece in tokenize(message["content"] or ""):
+            delta: dict[str, Any] = {"index": index, "delta": {"content": piece}, "finish_reason": None}
+            if choice["logprobs"]:
+                delta["logprobs"] = {"content": [next(logprobs)], "refusal": None}
+            yield event([delta])
+        if message.get("tool_calls"):
+            calls = [{"index": number, **call} for number, call in enumerate(message["tool_calls"])]
+            yield event([{"index": index, "delta": {"tool_calls": calls}, "finish_reason": None}])
+        # released servers put the usage beside the finish reason; who asks for it gets OpenAI's own chunk
+        usage = {"usage": answer["usage"]} if "usage" in answer and not asked else {}
+        yield event([{"index": index, "delta": {}, "finish_reason": choice["finish_reason"]}], **usage)
+    if "usage" in answer and asked:
+        yield event([], usage=answer["usage"])
+    yield b"data: [DONE]\n\n"
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)

@@ -1,0 +1,93 @@
+"""HTTP between a swarm client and its server."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+GENERAL_TIMEOUT = 30.0
+"""Seconds for a request that changes something."""
+
+STATUS_TIMEOUT = 10.0
+"""Seconds for a request that only asks."""
+
+MAX_CONNECTIONS = 1024
+"""One per thread that may claim at once; httpx's own limit of 100 makes the others queue."""
+
+
+class SwarmServerError(RuntimeError):
+    """The server refused a request; ``status_code`` and ``detail`` are its answer."""
+
+    def __init__(self, status_code: int, detail: str) -> None:
+        super().__init__(f"SwarmClient error {status_code}: {detail}")
+        self.status_code = status_code
+        self.detail = detail
+
+
+def raise_for_status_with_detail(response: httpx.Response) -> None:
+    """Raise SwarmServerError with the server's own words unless the answer is 2xx."""
+    if response.is_success:
+        return
+    try:
+        body = response.json()
+        detail = body.get("detail", body) if isinstance(body, dict) else body
+    except ValueError:
+        detail = response.text[:500]
+    raise SwarmServerError(response.status_code, str(detail))
+
+
+class SwarmHttp:
+    """Requests to one server, safe to use from many threads."""
+
+    def __init__(self, server_url: str) -> None:
+        parts = urlsplit(server_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"server_url is {server_url!r}; expected a base URL such as http://127.0.0.1:10086")
+        self.server_url = server_url.rstrip("/")
+        self._client = httpx.Client(
+            base_url=self.server_url,
+            timeout=GENERAL_TIMEOUT,
+            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
+            trust_env=not _is_loopback(parts.hostname),  # a proxy cannot reach this machine's loopback
+        )
+
+    def get(self, path: str, *, timeout: float = STATUS_TIMEOUT, **params: Any) -> dict[str, Any]:
+        """GET a JSON object. Raises SwarmServerError, httpx.HTTPError, or ValueError if it is none."""
+        response = self._client.get(path, params=params, timeout=timeout)
+        raise_for_status_with_detail(response)
+        return _object(response)
+
+    def post(
+        self, path: str, json: dict[str, Any] | None = None, *, timeout: float = GENERAL_TIMEOUT
+    ) -> dict[str, Any]:
+        """POST a JSON object and return the answer's. Raises as ``get`` does."""
+        response = self._client.post(path, json=json if json is not None else {}, timeout=timeout)
+        raise_for_status_with_detail(response)
+        return _object(response)
+
+    def post_bytes(self, path: str, content: bytes, *, timeout: float) -> dict[str, Any]:
+        """POST raw bytes and return the answer's JSON object. Raises as ``get`` does."""
+        response = self._client.post(path, content=content, timeout=timeout)
+        raise_for_status_with_detail(response)
+        return _object(response)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+
+def _object(response: httpx.Response) -> dict[str, Any]:
+    body = response.json()
+    if not isinstance(body, dict):
+        raise ValueError(f"{response.url} answered {type(body).__name__} where a JSON object was expected")
+    return body
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
