@@ -20,7 +20,8 @@ from ajet.utils.config_tree import (
     ConfigTree,
     Origin,
 )
-from ajet.utils.config_yaml import Document, dump_text, parse_document, read_document, write_text
+from ajet.utils.config_yaml import Document, dump_text, parse_document, read_document
+from ajet.utils.files import replace_file
 
 _LOOKS_LIKE_YAML = re.compile(r"\n|^\s*[\w\"'{\[].*:(?:\s|$)|^\s*[{\[]")
 
@@ -116,7 +117,7 @@ def read_ajet_hierarchical_config(
     if override_param_callback is not None:
         config = override_param_callback(config)
     if write_to:
-        write_text(write_to, dump_text(config))
+        replace_file(Path(write_to), dump_text(config))
     return config
 
 
@@ -131,7 +132,7 @@ def expand_ajet_hierarchical_config(
     require_preamble(document)
     expanded = compose_document(document, None).to_dict()
     if write_to:
-        write_text(write_to, dump_text(expanded))
+        replace_file(Path(write_to), dump_text(expanded))
     return expanded
 
 
@@ -186,7 +187,7 @@ def align_parameters(
         if isinstance(logger, str):
             target.set("trainer.logger", ["console", logger], Origin("rule"))
         check_lora(values)
-    write_text(to_config_fp, dump_text(target.to_dict()))
+    replace_file(Path(to_config_fp), dump_text(target.to_dict()))
     return target.to_dict()
 
 
@@ -248,7 +249,7 @@ def prepare_experiment_config(
                 shutil.copytree(item, backup / Path(item).name, dirs_exist_ok=True)
             elif Path(item).exists():
                 shutil.copy2(item, backup)
-        write_text(target, dump_text(final))
+        replace_file(target, dump_text(final))
     return str(target), str(folder), name, final
 
 

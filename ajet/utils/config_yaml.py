@@ -6,7 +6,6 @@ import codecs
 import dataclasses
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -119,23 +118,6 @@ def dump_text(values: Any) -> str:
             key=key,
             value=value,
         ) from None
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole: a reader sees the old content or the new. Parent folders are made."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 class _Builder:
