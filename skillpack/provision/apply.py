@@ -1,0 +1,197 @@
+"""Run a plan step by step, with a log, so that it can be stopped anywhere and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from skillpack.files import write_atomically
+from skillpack.provision.plan import Plan, Step
+from skillpack.provision.signatures import recognise
+from skillpack.script import Unavailable
+
+STATE, PLAN, LOG, LOCK = "state.json", "plan.json", "install.log", "lock"
+TAIL = 12
+"""Lines of a failed step that its report shows."""
+SHELL = ["bash", "-euo", "pipefail", "-c"]
+QUIET = {"DEBIAN_FRONTEND": "noninteractive", "GIT_TERMINAL_PROMPT": "0", "PIP_NO_INPUT": "1"}
+
+Progress = Callable[[str, Step], None]
+
+
+class Busy(Exception):
+    """Another process is applying a plan in this folder."""
+
+
+def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str, Any]:
+    """Run the steps of a plan that are not done yet; stop at the first that fails.
+
+    Whether a step is done is asked of the machine (its ``check``), never of the state file, so a plan
+    that was stopped anywhere goes on where it is due. ``progress`` is told "already", "run", "ran",
+    "done" and "failed". Returns the state, which is also kept in ``state.json``. Raises Busy if the
+    plan is being applied already.
+    """
+    folder = Path(plan.workdir)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _lock(folder), (folder / LOG).open("ab") as log:
+        write_atomically(folder / PLAN, json.dumps(plan.to_dict(), indent=1) + "\n")
+        state: dict[str, Any] = {
+            "recipe": plan.recipe,
+            "plan": plan.digest,
+            "state": "running",
+            "pid": os.getpid(),
+            "log": str(folder / LOG),
+            "steps": {step.id: {"state": "waiting", "title": step.title} for step in plan.steps},
+            "failed": None,
+        }
+
+        def note(step: Step, new: str, **more: Any) -> None:
+            state["steps"][step.id].update(state=new, **more)
+            _save(folder, state)
+
+        _save(folder, state)
+        try:
+            for step in plan.steps:
+                if not _run_step(step, log, note, progress):
+                    state["state"] = "failed"
+                    state["failed"] = diagnose(step, folder / LOG, state["steps"][step.id]["from"])
+                    break
+            else:
+                state["state"] = "done"
+        except BaseException:
+            state["state"] = "interrupted"
+            raise
+        finally:
+            _save(folder, state)
+    return state
+
+
+def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progress) -> bool:
+    start = log.tell()
+    if _shell(step, "check", log) == 0:
+        note(step, "already")
+        progress("already", step)
+        return True
+    note(step, "running", **{"from": start})
+    progress("run", step)
+    began = time.monotonic()
+    code = _shell(step, "run", log)
+    if code == 0:
+        progress("ran", step)
+        code = _shell(step, "verify", log)
+    seconds = round(time.monotonic() - began, 1)
+    note(step, "failed" if code else "done", seconds=seconds, exit_code=code)
+    progress("failed" if code else "done", step)
+    return code == 0
+
+
+def _shell(step: Step, part: str, log: Any) -> int:
+    """Run one part of a step without a terminal and return its exit code; its output goes to the log."""
+    log.write(f"\n=== {time.strftime('%F %T')} {step.id} {part}\n".encode())
+    log.flush()
+    try:
+        child = subprocess.Popen(
+            [*SHELL, getattr(step, part)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **QUIET},
+            start_new_session=True,  # no controlling terminal: nothing can prompt
+        )
+    except FileNotFoundError:
+        raise Unavailable("there is no bash", hint="install bash") from None
+    try:
+        return child.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+        child.wait()
+        raise
+
+
+def preview(plan: Plan) -> list[dict[str, str]]:
+    """Return which steps are done already and which would run; only their checks are run."""
+    found = []
+    for step in plan.steps:
+        done = subprocess.run(
+            [*SHELL, step.check],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, **QUIET},
+            check=False,
+        )
+        found.append({"id": step.id, "title": step.title, "state": "would run" if done.returncode else "already"})
+    return found
+
+
+def diagnose(step: Step, log: Path, start: int) -> dict[str, Any]:
+    """Return what is known about a failed step: its last lines, and cause and mend if the failure is a known one."""
+    with log.open("rb") as stream:
+        stream.seek(start)
+        text = stream.read().decode("utf-8", "replace")
+    known = recognise(text, *step.signatures, "apt") if step.signatures else recognise(text)
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("=== ")]
+    return {
+        "step": step.id,
+        "title": step.title,
+        "signature": known.id if known else None,
+        "cause": known.cause if known else "not a failure known here",
+        "mend": known.mend
+        if known
+        else "read the end of the log, mend it, and run the same command again: it goes on at this step",
+        "tail": lines[-TAIL:],
+    }
+
+
+def status(folder: Path) -> dict[str, Any] | None:
+    """Return the state of the plan in a folder, or None; a running one whose process has gone is interrupted."""
+    try:
+        state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if state.get("state") == "running" and not _locked(folder):
+        state["state"] = "interrupted"
+    return state
+
+
+def saved_plan(folder: Path) -> Plan | None:
+    """Return the plan that was begun in a folder and did not end well, or None."""
+    state = status(folder)
+    if state is None or state["state"] in ("done", "running"):
+        return None
+    try:
+        return Plan.from_dict(json.loads((folder / PLAN).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _save(folder: Path, state: dict[str, Any]) -> None:
+    write_atomically(folder / STATE, json.dumps(state, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    with (folder / LOCK).open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(str(folder)) from None
+        yield
+
+
+def _locked(folder: Path) -> bool:
+    try:
+        with _lock(folder):
+            return False
+    except Busy:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,114 @@
+"""Give verdicts on a machine: ok, warn or blocks, each with what mends it."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from skillpack.provision.choices import job_model
+from skillpack.provision.data import load
+from skillpack.provision.expressions import holds, render, version_key
+from skillpack.provision.machine import names_of
+from skillpack.provision.payload.check_weights import examine
+
+ORDER = ("ok", "warn", "blocks")
+
+
+def assess(context: Mapping[str, Any], *, root_steps: Sequence[str], here: bool) -> list[dict[str, Any]]:
+    """Return a verdict for every check of the recipe, in the order of the table.
+
+    ``context`` is the templates' own (recipe, r, a, m, c, s). ``root_steps`` are the steps that need
+    root. ``here`` is False for a recorded machine, whose files cannot be looked at. Each verdict is
+    {id, verdict, reason, mend, mended_by, follows}; ``follows`` names the check whose trouble is the cause.
+    """
+    recipe = context["recipe"]
+    known = {**context, **_summaries(context, here=here), "steps": list(root_steps)}
+    verdicts: list[dict[str, Any]] = []
+    for check in load("checks"):
+        if recipe not in check.get("for", [recipe]):
+            continue
+        case = next(case for case in check["cases"] if holds(case["when"], known))
+        verdict = {
+            "id": check["id"],
+            "verdict": case["verdict"],
+            "reason": render(case["reason"], known),
+            "mend": render(case.get("mend", ""), known),
+            "mended_by": case.get("mended_by"),
+            "follows": None,
+        }
+        cause = next((v for v in verdicts if v["id"] == check.get("follows")), None)
+        if cause and verdict["verdict"] == "blocks" and cause["verdict"] == "blocks":
+            verdict.update(follows=cause["id"], mend=f"see {cause['id']}")
+        verdicts.append(verdict)
+    return verdicts
+
+
+def overall(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the worst verdict; what the plan itself mends counts as a warning."""
+    ranks = [ORDER.index("warn" if v["mended_by"] else v["verdict"]) for v in verdicts]
+    return ORDER[max(ranks, default=0)]
+
+
+def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
+    m, a, r = context["m"], context["a"], context["r"]
+    capabilities = sorted((gpu["compute_cap"] for gpu in m["gpus"] if gpu["compute_cap"]), key=version_key)
+    memories = [gpu["memory_mib"] for gpu in m["gpus"] if gpu["memory_mib"]]
+    uses = [gpu["used_mib"] / gpu["memory_mib"] for gpu in m["gpus"] if gpu["used_mib"] and gpu["memory_mib"]]
+    root = m["docker"]["root"] or ""
+    return {
+        "cards": names_of(m["gpus"]),
+        "oldest": capabilities[0] if capabilities else None,
+        "newest": capabilities[-1] if capabilities else None,
+        "smallest": min(memories, default=None),
+        "busiest": max(uses, default=0.0),
+        **_disks(m["disks"], r["disk"]),
+        "docker_root_home": bool(re.match(r"/(home|root)/", root)),
+        "job_path": job_model(a.get("job", "")),
+        "weights": examine(a["model_path"]) if here and a.get("model_path") else None,
+        "keys": key_file(a.get("env_file", "")) if here else {"names": [], "open": False},
+        "checkout_ok": not here or Path(context["c"].get("checkout", ""), "pyproject.toml").is_file(),
+        "hub": context["c"].get("hub") or _hub(a, m),
+    }
+
+
+def _hub(answers: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    from skillpack.provision.mirrors import choose
+
+    return choose("weights", answers["china"], machine["network"])
+
+
+def _disks(disks: Mapping[str, Mapping[str, Any]], needs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Sort the places into short, tight, unknown and room; places on one file system add up."""
+    groups: dict[Any, list[str]] = {}
+    for name in needs:
+        groups.setdefault(disks[name]["mount"] or name, []).append(name)
+    found: dict[str, list[str]] = {"short": [], "tight": [], "unknown_disks": [], "room": []}
+    for mount, names in groups.items():
+        free = disks[names[0]]["free_gib"]
+        what = " and ".join(needs[name]["what"] for name in names)
+        if free is None:
+            found["unknown_disks"].append(disks[names[0]]["path"])
+            continue
+        need, want = (sum(needs[name][key] for name in names) for key in ("need_gib", "want_gib"))
+        told = f"{free:g} GiB free on {mount} for {what}"
+        if free < need:
+            found["short"].append(f"{told}, {need} needed")
+        elif free < want:
+            found["tight"].append(f"{told}, {want} advised")
+        else:
+            found["room"].append(told)
+    return found
+
+
+def key_file(path: str) -> dict[str, Any]:
+    """Return the names (never the values) that an env file sets, and whether others may read it."""
+    try:
+        mode = Path(path).stat().st_mode if path else 0
+        lines = Path(path).read_text(encoding="utf-8").splitlines() if path else []
+    except (OSError, UnicodeDecodeError):
+        return {"names": [], "open": False}
+    names = [found.group(1) for line in lines if (found := re.match(r"\s*([A-Za-z_]\w*)=\s*\S", line))]
+    return {"names": names, "open": bool(names) and bool(mode & (stat.S_IRGRP | stat.S_IROTH))}
