@@ -199,7 +199,7 @@ def answer_api(server: FakeSwanLab, method: str, path: str, query: dict[str, str
         return 200, {"cuid": f"project-{match[1].replace('/', '-')}", "name": match[1].split("/")[1], "path": match[1]}
     if match := re.fullmatch(r"/experiment/([^/]+)/column/csv", path):
         run = server.run_by_id(match[1])
-        if run is None or (query["key"] not in run.series and not run.root):
+        if run is None or query["key"] not in run.series:
             return 404, _error("column not found")
         link = {"url": _put(server, server.export(run, [query["key"]], run.name))}
         return 200, [link] if switch.list_answers else link
