@@ -12,8 +12,13 @@ from skillpack.script import Group, run
 
 COMMANDS = {
     "demo": ("skillpack.demo", "Train the demo task on the reference engine, from start to report."),
+    "doctor": ("skillpack.install.doctor", "Check what each assistant will load, and that scripts can run."),
     "engine": ("skillpack.engine", "Start, ask or stop a reference engine."),
+    "install": ("skillpack.install.command", "Install skills for Claude Code and Codex."),
     "list": ("skillpack.validate.command", "List the skills of a folder."),
+    "prompt": ("skillpack.install.prompt", "Print a text to paste into an assistant that installs skills."),
+    "uninstall": ("skillpack.install.command", "Remove installed skills."),
+    "update": ("skillpack.install.command", "Bring installed skills to the version of this pack."),
     "validate": ("skillpack.validate.command", "Check skills: files, rules and scripts."),
 }
 """Subcommand: (module that holds ``<name>_command``, one line of help)."""

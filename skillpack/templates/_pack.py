@@ -24,18 +24,33 @@ def _is_home():
     return roots[0] == roots[1]
 
 
+def _records(skill):
+    """Return the files in which `skills install` may have recorded the interpreter: of a copy, then of links to it."""
+    name = os.path.basename(skill)
+    home = os.path.expanduser("~")
+    beside = [os.path.dirname(skill)] + [os.path.join(home, client, "skills") for client in (".claude", ".agents")]
+    return [os.path.join(skill, ".agentjet-skills.json")] + [
+        os.path.join(folder, ".agentjet-skills", name + ".json") for folder in beside
+    ]
+
+
 def _candidates(skill):
     """Return the interpreters that may hold the pack, best first."""
     found = [os.environ.get(VARIABLE)]
-    try:
-        with open(os.path.join(skill, ".agentjet-skills.json")) as stream:
-            found.append(json.load(stream)["python"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    checkout = os.path.dirname(os.path.dirname(os.path.realpath(skill)))
-    if os.path.isfile(os.path.join(checkout, "skillpack", "__init__.py")):
-        found.append(os.path.join(checkout, ".venv", "bin", "python"))
-    return [python for python in found + [sys.executable] if python]
+    for record in _records(skill):
+        try:
+            with open(record, encoding="utf-8") as stream:
+                found.append(str(json.load(stream)["python"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+    home = os.path.dirname(os.path.dirname(os.path.realpath(skill)))
+    if os.path.isfile(os.path.join(home, "skillpack", "__init__.py")):  # a checkout
+        found.append(os.path.join(home, ".venv", "bin", "python"))
+    elif os.path.basename(home) == "skillpack":  # <prefix>/lib/python3.x/site-packages/skillpack
+        prefix = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home))))
+        found.append(os.path.join(prefix, "bin", "python"))
+    found.append(sys.executable)
+    return [python for at, python in enumerate(found) if python and python not in found[:at]]
 
 
 def enter(script):
@@ -55,7 +70,7 @@ def enter(script):
             os.execv(python, [python, "-E", "-s", "-B", os.path.abspath(script), *sys.argv[1:]])
     sys.stderr.write(
         "error: this script needs the agentjet-skills package, and no interpreter has it\n"
-        "expected: one of %s\n"
+        "expected: the package in one of %s\n"
         "try: %s (in a checkout: python3 bootstrap.py setup)\n" % (", ".join(candidates), MEND)
     )
     sys.exit(3)

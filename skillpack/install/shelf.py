@@ -1,0 +1,166 @@
+"""One folder of installed skills: what lies in it, and how a skill is put in and taken out whole.
+
+A skill is built in a hidden folder beside its place and moved there by a rename, so that no
+client ever reads a part of one. What a user wrote is moved to a backup before it is replaced.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from skillpack.install import record, tree
+from skillpack.install.record import Record
+
+Kind = Literal["absent", "copy", "link", "foreign"]
+STAGE = ".agentjet-skills-"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies in a skill's place.
+
+    ``copy`` and ``link`` were installed by us; ``edits`` are the paths in a copy that somebody has
+    changed, added or removed since. ``foreign`` is anything else, and ``why`` says what.
+    """
+
+    path: Path
+    kind: Kind
+    record: Record | None = None
+    edits: tuple[str, ...] = ()
+    why: str = ""
+
+
+def look(folder: Path, name: str) -> Found:
+    """Return what lies in the place of the skill ``name``. Raises OSError."""
+    path = folder / name
+    if path.is_symlink():
+        known = record.read(record.link_record(folder, name))
+        if known is not None and known.link == os.fspath(path.readlink()):
+            return Found(path, "link", known)
+        return Found(path, "foreign", why=f"it is a link to {path.readlink()} that `skills` has not made")
+    if not path.exists():
+        return Found(path, "absent")
+    if not path.is_dir():
+        return Found(path, "foreign", why="it is a file")
+    known = record.read(record.copy_record(path))
+    if known is None:
+        return Found(path, "foreign", why="`skills` has not installed it")
+    now = tree.fingerprints(path)
+    edits = sorted(file for file in known.files.keys() | now.keys() if known.files.get(file) != now.get(file))
+    return Found(
+        path, "copy", known, tuple(edits), why=f"edited since it was installed: {', '.join(edits)}" if edits else ""
+    )
+
+
+def installed(folder: Path) -> list[Found]:
+    """Return the skills in a folder that we have installed, by name. Raises OSError."""
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    found = [look(folder, name) for name in names if not name.startswith(".")]
+    return [one for one in found if one.kind in ("copy", "link")]
+
+
+def put_copy(folder: Path, name: str, source: Path, new: Record) -> None:
+    """Put a copy of ``source``, with its record, in the place of ``name``; what was there is gone. Raises OSError."""
+
+    def build(stage: Path) -> None:
+        tree.copy(source, stage)
+        record.write(record.copy_record(stage), replace(new, files=tree.fingerprints(stage)))
+
+    with _locked(folder):
+        _swap(folder, name, build)
+        record.forget_link(folder, name)
+
+
+def put_link(folder: Path, name: str, source: Path, new: Record) -> None:
+    """Put a link to ``source`` in the place of ``name``, and its record beside it. Raises OSError.
+
+    The record comes first: until the link stands where it says, it counts for nothing (see ``look``).
+    """
+    with _locked(folder):
+        record.write(record.link_record(folder, name), replace(new, link=os.fspath(source)))
+        _swap(folder, name, lambda stage: stage.symlink_to(source, target_is_directory=True))
+
+
+def take_out(folder: Path, name: str) -> None:
+    """Remove the skill, its record, and the folder and its parent if nothing is left in them. Raises OSError."""
+    with _locked(folder):
+        _swap(folder, name, None)
+        record.forget_link(folder, name)
+    for emptied in (folder, folder.parent):
+        if emptied.is_symlink() or any(emptied.iterdir()):
+            break
+        emptied.rmdir()
+
+
+def back_up(path: Path) -> Path:
+    """Copy what lies at ``path``, links as links, into a folder of its own where no client looks; return that.
+
+    Raises OSError.
+    """
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    backups = state / "agentjet-skills" / "backups"
+    backups.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    backup = Path(tempfile.mkdtemp(prefix=f"{path.name}-{now}-", dir=backups)) / path.name
+    if path.is_dir() and not path.is_symlink():
+        shutil.copytree(path, backup, symlinks=True)
+    else:
+        shutil.copy2(path, backup, follow_symlinks=False)
+    return backup
+
+
+def _swap(folder: Path, name: str, build: Callable[[Path], None] | None) -> None:
+    """Build the new content beside the place of ``name``, then exchange it for what is there."""
+    place = folder / name
+    stage = Path(tempfile.mkdtemp(prefix=f"{STAGE}{name}.", dir=folder))
+    new, old = stage / "new", stage / "old"
+    try:
+        if build is not None:
+            build(new)
+        if os.path.lexists(place):
+            place.rename(old)
+        if build is not None:
+            try:
+                new.rename(place)
+            except OSError:
+                if os.path.lexists(old):
+                    old.rename(place)
+                raise
+    finally:
+        shutil.rmtree(stage)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return what a run that was killed has left beside the skills."""
+    return sorted(folder.glob(f"{STAGE}*"))
+
+
+def _recover(folder: Path) -> None:
+    """Undo what a run that was killed had begun: put back what it had moved away, and remove its stages."""
+    for stage in leftovers(folder):
+        name = stage.name.removeprefix(STAGE).rpartition(".")[0]
+        if os.path.lexists(stage / "old") and not os.path.lexists(folder / name):
+            (stage / "old").rename(folder / name)
+        shutil.rmtree(stage)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make the folder if need be, keep other installers out of it, and clear up after one that was killed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        _recover(folder)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,142 @@
+"""Which skills a user means: by name those of this pack, by path anybody's."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from skillpack import __version__
+from skillpack.install.card import FILE, Card, NotASkill, read_card
+from skillpack.install.record import OWN
+from skillpack.pack import skills_dir
+from skillpack.script import BadInput
+
+
+@dataclass(frozen=True)
+class Source:
+    """A skill that can be installed; ``origin`` is what its record will name as its source."""
+
+    path: Path
+    version: str
+    origin: str
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, which it is installed under."""
+        return self.path.name
+
+
+def own_names() -> list[str]:
+    """Return the names of the skills that this pack brings."""
+    return sorted(folder.name for folder in skills_dir().iterdir() if (folder / FILE).is_file())
+
+
+def own(name: str) -> Source | None:
+    """Return the pack's skill of that name, or None."""
+    path = skills_dir() / name
+    return Source(path, __version__, OWN) if (path / FILE).is_file() else None
+
+
+def find(arguments: Sequence[str]) -> list[Source]:
+    """Return the skills that the arguments name, all of the pack's if there are none. Raises BadInput."""
+    return [_find(argument) for argument in arguments or own_names()]
+
+
+def again(origin: str, name: str) -> Source | None:
+    """Return where an installed skill can be had anew, given its record's source; None if it is gone."""
+    if origin == OWN:
+        return own(name)
+    try:
+        return _at(Path(origin))
+    except BadInput:
+        return None
+
+
+def _find(argument: str) -> Source:
+    if os.sep not in argument and not argument.startswith("."):
+        source = own(argument)
+        if source is not None:
+            return source
+        if not Path(argument).exists():
+            close = difflib.get_close_matches(argument, own_names(), n=1, cutoff=0.4)
+            raise BadInput(
+                f"there is no skill {argument!r} in this pack",
+                expected=f"one of {', '.join(own_names())}, or the path of a skill's folder",
+                hint=f"skills install {close[0]}" if close else "skills list",
+            )
+    return _at(Path(argument).expanduser())
+
+
+def _at(path: Path) -> Source:
+    """Return the skill in a folder, if it is one that clients will read. Raises BadInput."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would rename a linked folder
+    if not path.exists():
+        raise BadInput(f"there is no {path}", expected="a skill's folder", hint=f"ls {_quoted(_existing(path))}")
+    if not path.is_dir():
+        raise BadInput(f"{path} is a file", expected="the folder of a skill", hint=_command(_skill_around(path)))
+    if not (path / FILE).is_file():
+        _refuse_folder(path)
+    try:
+        card = read_card(path)
+    except NotASkill as error:
+        raise BadInput(
+            str(error),
+            expected="a name and a description between two lines of ---",
+            hint=f"skills validate {_quoted(path)}",
+        ) from None
+    _refuse_windows_lines(card)
+    return Source(path, card.version, str(path))
+
+
+def _refuse_folder(path: Path) -> None:
+    """Say why a folder is no skill, and name the one that was meant if there is one."""
+    miswritten = next((entry.name for entry in path.iterdir() if entry.name.lower() == FILE.lower()), None)
+    if miswritten:
+        raise BadInput(
+            f"{path} has a {miswritten}",
+            expected=f"the spelling {FILE}: most clients pass over any other",
+            hint=f"mv {_quoted(path / miswritten)} {_quoted(path / FILE)}",
+        )
+    below = sorted(found.parent for pattern in ("*", "skills/*") for found in path.glob(f"{pattern}/{FILE}"))
+    meant = _skill_around(path)
+    hint = f"skills list {_quoted(path)}"
+    if below:
+        hint = _command(*below)
+    elif meant != path:
+        hint = _command(meant)
+    raise BadInput(f"{path} has no {FILE}", expected="the folder of a skill", hint=hint)
+
+
+def _refuse_windows_lines(card: Card) -> None:
+    """Refuse scripts that no Unix can start: their first line would name an interpreter with a carriage return."""
+    files = [card.path / FILE, *(card.path / "scripts" / script for script in card.scripts)]
+    windows = [file for file in files if b"\r\n" in file.read_bytes()]
+    if windows:
+        raise BadInput(
+            f"{windows[0]} has Windows line endings"
+            + (f", and so have {len(windows) - 1} more" if windows[1:] else ""),
+            expected="lines that end with LF alone",
+            hint=f"sed -i 's/\\r$//' {' '.join(_quoted(file) for file in windows)}",
+        )
+
+
+def _skill_around(path: Path) -> Path:
+    """Return the nearest folder at or above ``path`` that is a skill, or ``path``'s own folder."""
+    folders = [path, *path.parents]
+    return next((folder for folder in folders if (folder / FILE).is_file()), path if path.is_dir() else path.parent)
+
+
+def _existing(path: Path) -> Path:
+    return next(parent for parent in path.parents if parent.is_dir())
+
+
+def _command(*paths: Path) -> str:
+    return f"skills install {' '.join(_quoted(path) for path in paths)}"
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
