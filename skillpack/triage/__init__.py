@@ -1,0 +1,1 @@
+"""Triage: why a training run stopped, and whether one that goes on is healthy."""
