@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from netrc import NetrcParseError, netrc
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from skillpack.metrics.urls import CLOUD_API, is_loopback, origins
@@ -19,6 +20,10 @@ from skillpack.script import Unavailable
 
 SIGNED = re.compile(r"\b((?:https?://|/)[^\s\"'<>?]+)\?[^\s\"'<>]+")
 COOKIE = re.compile(r"(\bsid=)[^\s;,\"']+")
+SECRET_NAME = re.compile(
+    r"(^|[_.-])(api_?key|access_?key|secret(_?key)?|password|passwd|token|authorization|cookie|credentials?)$",
+    re.IGNORECASE,
+)
 HIDDEN = "[hidden]"
 
 
@@ -77,6 +82,18 @@ def netrc_files(env: Mapping[str, str]) -> Iterator[Path]:
     candidates = [folder / ".netrc" for folder in [Path(".swanlab"), *folders, home / ".swanlab"]]
     candidates += [Path(env["NETRC"])] if env.get("NETRC") else [home / ".netrc"]
     yield from dict.fromkeys(path for path in candidates if path.is_file())
+
+
+def without_secrets(config: Any) -> Any:
+    """Return a run's configuration with the values hidden whose names say that they are secrets."""
+    if isinstance(config, dict):
+        return {
+            name: HIDDEN
+            if isinstance(value, str) and value and SECRET_NAME.search(str(name))
+            else without_secrets(value)
+            for name, value in config.items()
+        }
+    return [without_secrets(item) for item in config] if isinstance(config, list) else config
 
 
 def redact(text: object, *secrets: str) -> str:

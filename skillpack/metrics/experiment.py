@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
+from skillpack.metrics.credentials import without_secrets
 from skillpack.metrics.session import CallFailed, Session
 from skillpack.metrics.urls import Place
 
@@ -223,7 +224,7 @@ def _experiment(place: Place, document: dict[str, Any]) -> Experiment:
         state=document.get("state") or "",
         created=_milliseconds(document.get("createdAt")),
         finished=document.get("finishedAt"),
-        config=unwrapped(profile.get("config") or {}),
+        config=without_secrets(unwrapped(profile.get("config") or {})),
         root=(str(root[0]), str(root[1])) if all(root) else None,
         project_id=str(document.get("project_id") or ""),
     )

@@ -34,7 +34,10 @@ class RunNotFetched(ScriptError):
 
 @dataclass
 class Options:
-    """How to fetch. ``note`` takes a line about a retry, ``progress`` how many keys more are to come and have come."""
+    """How to fetch. ``note`` takes a line about a retry, ``progress`` how many keys more are to come and have come.
+
+    ``media`` lists the run's media keys in ``meta``; ``host`` serves paths without one.
+    """
 
     duplicates: Literal["first", "last"] = "first"
     cache: bool = True
@@ -43,6 +46,7 @@ class Options:
     workers: int = 4
     retries: Retries = field(default_factory=Retries)
     host: str | None = None
+    media: bool = False
     cache_root: Path | None = None
     note: Note = lambda text: None
     progress: Callable[[int, int], None] = lambda to_come, done: None
@@ -170,6 +174,8 @@ class Fetcher:
         metrics = RunMetrics({key: series[key] for key in status if key in series}, status, {}, window.x)
         settle(metrics, window, self.options.duplicates)
         metrics.meta = self._meta(run, choices, metrics, path, from_cache, window)
+        if self.options.media and not self.options.offline:
+            metrics.meta["media_keys"] = self._media_keys(run)
         return metrics
 
     def keys(self, place: Place) -> tuple[api.Experiment, list[str], list[str], dict[str, tuple[int, float | None]]]:
@@ -183,15 +189,10 @@ class Fetcher:
             scalar = api.list_keys(session, run)
         except CallFailed as failure:
             raise _refusal(place, failure) from None
-        try:
-            media = api.list_keys(session, run, "media")
-        except CallFailed as failure:
-            self.options.note(f"media keys not listed: {failure}")
-            media = []
         last: dict[str, tuple[int, float | None]] = {}
         for start in range(0, len(scalar), api.EXPORT_COLUMNS):
             last.update(api.last_points(session, run, scalar[start : start + api.EXPORT_COLUMNS]) or {})
-        return run, scalar, media, last
+        return run, scalar, self._media_keys(run), last
 
     def _find(self, place: Place) -> tuple[api.Experiment, list[str] | None, str]:
         """Return the run, its keys (None: they cannot be listed) and why not."""
@@ -210,15 +211,20 @@ class Fetcher:
         except CallFailed as failure:
             return run, None, str(failure)
 
+    def _media_keys(self, run: api.Experiment) -> list[str]:
+        """Return the run's media keys; that they cannot be listed is worth a note only."""
+        try:
+            return api.list_keys(self.session(run.place.api), run, "media")
+        except CallFailed as failure:
+            self.options.note(f"media keys not listed: {failure}")
+            return []
+
     def _recognize_media(self, run: api.Experiment, status: dict[str, KeyStatus]) -> None:
         """Say so where a name that is no scalar key is one of images, audio, text or tables."""
         missing = [one for one in status.values() if one.state == "missing" and not is_pattern(one.key)]
         if not missing or self.options.offline:
             return
-        try:
-            media = api.list_keys(self.session(run.place.api), run, "media")
-        except CallFailed:
-            return  # it stays "missing", which is true too
+        media = self._media_keys(run)  # where they cannot be had it stays "missing", which is true too
         for one in missing:
             if one.key in media:
                 one.state, one.why = "failed", "a media key (images, audio, text, tables): it has no curve"

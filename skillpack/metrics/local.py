@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skillpack.metrics.console import read_steps
+from skillpack.metrics.credentials import without_secrets
 from skillpack.metrics.experiment import unwrapped
 from skillpack.metrics.select import choose, expected_states, requested
 from skillpack.metrics.series import RunMetrics, Series, iso
@@ -242,7 +243,7 @@ def _config(folder: Path) -> dict[str, Any]:
         document = yaml.safe_load((folder / "files" / "config.yaml").read_text("utf-8"))
     except (OSError, yaml.YAMLError):
         return {}
-    return unwrapped(document) if isinstance(document, dict) else {}
+    return without_secrets(unwrapped(document)) if isinstance(document, dict) else {}
 
 
 def _ms(moment: Any) -> float:

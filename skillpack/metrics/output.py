@@ -115,7 +115,7 @@ def json_document(runs: Sequence[RunMetrics]) -> dict[str, Any]:
             if name == "time" and run.x == "time":
                 document["time"] = [str(value) for value in values]
                 continue
-            cells = [json_number(value) for value in values.tolist()]
+            cells: list[float | str | None] = [json_number(value) for value in values.tolist()]
             if present is not None:
                 cells = [cell if there else None for cell, there in zip(cells, present.tolist(), strict=True)]
             (document if name == "relative" and run.x == "relative" else document["series"])[name] = cells

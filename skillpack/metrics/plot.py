@@ -74,7 +74,7 @@ def draw(
     keys: Sequence[str] | None = None,
     title: str = "",
     x_label: str = "step",
-    smooth: float = 0.6,
+    smooth: float = 0.9,
     log_x: bool = False,
     log_y: bool = False,
 ) -> Path:
@@ -85,9 +85,7 @@ def draw(
     average over points, 0 for none; the picture names it. NaN and infinities are marked at the
     border. Raises BadInput (format, nothing to draw, too many panels), Unavailable (no matplotlib) and OSError.
     """
-    kind = Path(path).suffix.lower().lstrip(".")
-    if kind not in FORMATS:
-        raise BadInput(f"cannot draw into {Path(path).name}", expected="a name that ends in .png, .svg or .pdf")
+    kind = check_picture(path)
     if not 0 <= smooth < 1:
         raise BadInput(f"{smooth} is no smoothing weight", expected="0 (none) up to, but not including, 1")
     panels = [panel for panel in _panels(source, keys) if panel.curves]
@@ -126,6 +124,14 @@ def draw(
         dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         figure.savefig(buffer, format=kind, dpi=110, metadata=dateless.get(kind))
     return write_atomically(Path(path), buffer.getvalue())
+
+
+def check_picture(path: str | PathLike[str]) -> str:
+    """Return the picture format that a file name stands for. Raises BadInput."""
+    kind = Path(path).suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise BadInput(f"cannot draw into {Path(path).name}", expected="a name that ends in .png, .svg or .pdf")
+    return kind
 
 
 def smooth_values(values: numpy.ndarray, weight: float) -> numpy.ndarray:

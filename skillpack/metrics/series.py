@@ -264,10 +264,14 @@ def long_frame(runs: Sequence[RunMetrics], *, with_run: bool = False) -> pandas.
 
 
 def status_document(status: Mapping[str, KeyStatus]) -> list[dict[str, Any]]:
-    """Return the states as JSON-ready dictionaries, without empty fields."""
-    kept = {"key", "state", "points", "of"}
+    """Return the states as JSON-ready dictionaries, without what is empty or has not happened."""
+    counts = {"nan", "inf", "duplicates"}
     return [
-        {name: value for name, value in asdict(one).items() if name in kept or value not in ("", None, [], 0, False)}
+        {
+            name: value
+            for name, value in asdict(one).items()
+            if value not in ("", None, []) and not (name in counts and value == 0)
+        }
         for one in status.values()
     ]
 

@@ -19,13 +19,12 @@ LESS_IS_BETTER = re.compile(r"loss|error|perplexity|\bppl\b|/kl|_kl|regret|(^|/)
 FIGURES = ("first", "last", "min", "max", "mean", "std", "best", "best_is", "best_step", "slope")
 ARRAYS = ("steps", "values", "stamps")
 
+FIGURES = ("first", "last", "min", "max", "mean", "std", "best", "best_is", "best_step", "slope")
+ARRAYS = ("steps", "values", "stamps")
 Direction = Literal["auto", "max", "min"]
 
 
-def summarize(series: Series, best: FIGURES = ("first", "last", "min", "max", "mean", "std", "best", "best_is", "best_step", "slope")
-ARRAYS = ("steps", "values", "stamps")
-
-Direction = "auto") -> dict[str, Any]:
+def summarize(series: Series, best: Direction = "auto") -> dict[str, Any]:
     """Return first, last, min, max, mean, std, best (with its step), slope and counts of one curve.
 
     Statistics are over the finite values (std: of the population). ``slope`` is the least-squares
