@@ -1,0 +1,66 @@
+"""Validate skills: read each, ask the models of the clients, run the checks, leave out what is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from skillpack.validate.checks import CHECKS, pack
+from skillpack.validate.checks.skill import Skill
+from skillpack.validate.clients import CLIENTS
+from skillpack.validate.clients.reading import Reading
+from skillpack.validate.discover import SkillFolder
+from skillpack.validate.problems import Problem, SkillReport, problem
+from skillpack.validate.rules import rule
+from skillpack.validate.source import read_skill
+
+
+def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> list[SkillReport]:
+    """Return the reports on skills that belong together, without their scripts run."""
+    reports = [check_skill(folder, clients) for folder in folders]
+    pack.check(reports)
+    return reports
+
+
+def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> SkillReport:
+    """Return the report on one skill, without what needs the other skills or its scripts run."""
+    skill = Skill(read_skill(folder))
+    readings = {client: CLIENTS[client](skill.source) for client in clients}
+    problems = list(client_problems(readings, folder.file_name))
+    if not skill.source.unreadable:
+        for check in CHECKS:
+            problems += check(skill)
+    report = SkillReport(skill.name, folder.path, skill.description, clients=readings)
+    report.ignored = skill.ignored(folder.file_name) or frozenset()
+    report.problems, report.suppressed = _sift(problems, skill)
+    return report
+
+
+def client_problems(readings: dict[str, Reading], file: str) -> Iterator[Problem]:
+    """Yield one problem for each rule and line that clients give as a reason."""
+    found: dict[tuple[str, int], dict[str, list[str]]] = {}
+    grave: set[tuple[str, int]] = set()
+    for client, reading in readings.items():
+        for reason in reading.reasons:
+            key = (reason.rule, reason.line)
+            found.setdefault(key, {}).setdefault(reason.text, []).append(client)
+            if reason.rejects or reason.lost:
+                grave.add(key)
+    for (name, line), texts in found.items():
+        severity = rule(name).severity
+        if severity == "error" and (name, line) not in grave:
+            severity = "warn"
+        detail = "; ".join(f"{', '.join(clients)} {text}" for text, clients in texts.items())
+        involved = tuple(dict.fromkeys(client for clients in texts.values() for client in clients))
+        yield problem(name, detail, line=line, file=file, severity=severity, clients=involved)
+
+
+def _sift(problems: Iterable[Problem], skill: Skill) -> tuple[list[Problem], int]:
+    """Return the problems that their files do not ask to be left out, gravest first, and how many were."""
+    kept, left_out = [], 0
+    for found in dict.fromkeys(problems):
+        marks = skill.ignored(found.file)
+        if marks and (found.rule in marks or "*" in marks):
+            left_out += 1
+        else:
+            kept.append(found)
+    return sorted(kept, key=Problem.order), left_out

@@ -1,0 +1,11 @@
+"""The checks that go beyond what a client reads: each yields problems for one skill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from skillpack.validate.checks import files, metadata, scripts
+from skillpack.validate.checks.skill import Skill
+from skillpack.validate.problems import Problem
+
+CHECKS: tuple[Callable[[Skill], Iterable[Problem]], ...] = (metadata.check, files.check, scripts.check)

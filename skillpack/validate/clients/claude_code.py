@@ -1,0 +1,179 @@
+"""Claude Code (2.1.332): what the running program tells its model, and what ``plugin validate`` says.
+
+A skill's identity is its folder. The frontmatter ends at the first ``---`` after the opening
+line, wherever that stands, and is read by Bun's YAML parser; where that fails, one-line values
+with special characters are quoted and tabs become blanks. A skill without a readable
+description is kept as a slash command that the model never hears of.
+"""
+
+from __future__ import annotations
+
+import re
+
+from skillpack.validate.causes import cause_of
+from skillpack.validate.clients.reading import Reading
+from skillpack.validate.clients.yaml12 import kind_of, read_yaml12, shown_value
+from skillpack.validate.source import Block, SkillFile
+from skillpack.validate.tree import Document, Node
+
+LISTING_LIMIT = 1536
+"""UTF-16 units that a skill's line in the listing may have; a longer one is cut (skillListingMaxDescChars)."""
+
+_BLANKS = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What JavaScript's ``trim`` takes off and its ``\\s`` matches."""
+_FENCES = re.compile(rf"\A\ufeff?---[{_BLANKS}]*\n(.*?)---", re.DOTALL)
+_PAIR = re.compile(r"([A-Za-z_-]+):\s+([^\r\n\u2028\u2029]+)")
+_QUOTED = re.compile(r"""".*"|'.*'""")
+_SPECIAL = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_A = {"array": "a list", "object": "a mapping", "number": "a number", "boolean": "a boolean", "string": "a text"}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+
+
+def read(skill: SkillFile) -> Reading:
+    """Return what Claude Code makes of a skill in a plugin's or a project's folder of skills."""
+    reading = Reading()
+    folder = skill.folder
+    if folder.file_name != "SKILL.md":
+        return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
+    if folder.file_is_link:
+        return reading.reject("file-symlink", "does not read a SKILL.md that is a symlink")
+    if folder.astray:
+        return reading.reject("folder-deep", "looks for skills one folder deep")
+    if skill.unreadable:
+        return reading.reject("file-unreadable", f"cannot read the file: {skill.unreadable}")
+    reading.name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.name)
+    block = cut(skill)
+    if block is None:
+        rule, line = skill.why_no_block()
+        reading.lose(rule, "finds no frontmatter", line)
+        return reading
+    if skill.cut_short(block):
+        line = block.file_line(block.text.count("\n"))
+        reading.change("fence-in-value", "ends the frontmatter at the first ---, inside of a value", line)
+    document = _document(skill, block, reading)
+    if document is not None:
+        _read_fields(block, document, reading, folder.name)
+    return reading
+
+
+def cut(skill: SkillFile) -> Block | None:
+    """Return what stands between the opening line, blank lines behind it included, and the next ``---``."""
+    match = _FENCES.match(skill.text)
+    if match is None:
+        return None
+    line = skill.text.count("\n", 0, match.start(1))
+    return Block(match[1].removesuffix("\n"), line, match.end(), ragged=skill.text[match.end() - 4] != "\n")
+
+
+def repair(text: str) -> str:
+    """Quote the one-line values of top-level keys that hold special characters, and turn leading tabs into blanks."""
+    lines = []
+    for line in text.split("\n"):
+        pair = _PAIR.fullmatch(line)
+        if pair and _SPECIAL.search(pair[2]) and not _QUOTED.fullmatch(pair[2]):
+            value = pair[2].replace("\\", "\\\\").replace('"', '\\"')
+            line = f'{pair[1]}: "{value}"'
+        content = line.lstrip("\t")
+        lines.append("  " * (len(line) - len(content)) + content)
+    return "\n".join(lines)
+
+
+def _document(skill: SkillFile, block: Block, reading: Reading) -> Document | None:
+    """Return the mapping that was read, perhaps after the repair, or None if the skill is left without any."""
+    document = read_yaml12(skill.yaml, block.text, bun=True)
+    if document.fault is not None:
+        rule, line = cause_of(block.text, document.fault)
+        document = read_yaml12(skill.yaml, repair(block.text), bun=True)
+        if document.fault is not None:
+            reading.lose(rule, "cannot read the YAML", block.file_line(line))
+            return None
+        reading.change(rule, "has to quote the value itself", block.file_line(line))
+    root = document.root
+    if document.documents > 1 or (root is not None and root.kind != "map" and kind_of(root) != "null"):
+        reading.lose("frontmatter-mapping", "finds no key: value lines", block.line + 1)
+        return None
+    return document
+
+
+def _read_fields(block: Block, document: Document, reading: Reading, folder: str) -> None:
+    def change(rule: str, key: str, text: str) -> None:
+        reading.change(rule, text, block.file_line(document.line(key)))
+
+    for key, rule, text in _type_faults(document):
+        change(rule, key, text)
+    name = document.value("name")
+    if kind_of(name) in ("undefined", "null"):
+        change("name-missing", "name", "calls the skill by its folder")
+    elif shown_value(name) != reading.name:
+        change("name-folder", "name", f"calls the skill by its folder, {reading.name}")
+    node = document.value("description")
+    written = shown_value(node) if node is not None and kind_of(node) not in ("null", "array", "object") else ""
+    hint = document.value("when_to_use")
+    if not written.strip(_BLANKS):
+        if kind_of(hint) in ("undefined", "null"):
+            rule = "description-type" if kind_of(node) in ("array", "object") else "description-missing"
+            reading.lose(rule, "finds no description", block.file_line(document.line("description")))
+        else:
+            change("description-missing", "description", "takes the first words of the body for a description")
+        return
+    listed = written.strip(_BLANKS)
+    if hint is not None and kind_of(hint) != "null" and shown_value(hint).strip():
+        listed += " - " + shown_value(hint)
+    reading.description = shown = listing(listed)
+    if _truth(document.value("disable-model-invocation")):
+        line = block.file_line(document.line("disable-model-invocation"))
+        reading.lose("model-invocation", "does as the file asks", line)
+    else:
+        for rule, text in _listing_changes(written, listed, shown):
+            change(rule, "description", text)
+    if node is not None and written != node.value and node.plain:
+        change("description-type", "description", f"takes {node.value} for a number and shows {written}")
+
+
+def _type_faults(document: Document) -> list[tuple[str, str, str]]:
+    """Return key, rule and words for the fields whose type ``plugin validate`` objects to."""
+    faults = []
+    for key, allowed in (
+        ("name", ("string", "null")),
+        ("allowed-tools", ("string", "null", "array")),
+        ("metadata", ("object", "null")),
+        ("shell", ("string", "null")),
+    ):
+        node = document.value(key)
+        kind = kind_of(node)
+        if node is None:
+            continue
+        if kind not in allowed:
+            rule = "tools-type" if key == "allowed-tools" else "key-value" if key == "shell" else f"{key}-type"
+            faults.append((key, rule, f"drops or rewrites {key}, {_A[kind]}"))
+        elif key == "allowed-tools" and kind == "array":
+            if any(kind_of(document.resolve(item)) != "string" for item in node.items):
+                faults.append((key, "tools-type", "wants only text in the list of allowed-tools"))
+        elif key == "shell" and kind == "string" and node.value.strip().lower() not in ("bash", "powershell"):
+            faults.append((key, "key-value", f"knows the shells bash and powershell, not {node.value!r}"))
+    return faults
+
+
+def _truth(node: Node | None) -> bool:
+    return node is not None and node.kind == "scalar" and shown_value(node).strip().lower() in _TRUE
+
+
+def listing(text: str) -> str:
+    """Return a description as the model sees it: unseen characters as blanks, < and > escaped, cut to the limit."""
+    text = _UNSEEN.sub(" ", text).replace("<", "&lt;").replace(">", "&gt;")
+    units = text.encode("utf-16-le", "surrogatepass")
+    if len(units) // 2 > LISTING_LIMIT:
+        text = units[: 2 * (LISTING_LIMIT - 1)].decode("utf-16-le", "replace") + "…"
+    return text
+
+
+def _listing_changes(written: str, listed: str, shown: str) -> list[tuple[str, str]]:
+    changes = []
+    if shown.endswith("…") and not listed.endswith("…"):
+        changes.append(("description-listing", f"shows its model the first {LISTING_LIMIT - 1} characters only"))
+    if "<" in listed or ">" in listed:
+        changes.append(("description-angle", "shows its model &lt; and &gt; for < and >"))
+    if _UNSEEN.search(listed) or written != written.strip(_BLANKS):
+        changes.append(("description-space", "shows its model the description on one line"))
+    return changes

@@ -1,0 +1,180 @@
+"""YAML 1.2 as the ``yaml`` package of npm (2.x, strict) and Bun's parser read it.
+
+Both differ from libyaml in the same few places, which were found by reading many files with all
+three: a value over several lines must be indented, an alias must have its anchor, odd characters
+are just characters, a line of blanks may hold tabs. Where the two differ, ``bun`` tells which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from skillpack.validate.clients import shield
+from skillpack.validate.tree import NULLS, Document, Fault, Node
+
+_ANCHOR = re.compile(r"(?<=[ \t])&[^\s,\[\]{}]+")
+_EMPTY_KEY = re.compile(r"(^ *(?:- +)*|[\[{,] *):(?=[ \n]|$)", re.MULTILINE)
+_EMPTY_VALUE = re.compile(r":(?=[,\[\]{}])")
+_FLOW_COLON = re.compile(r"([\[{,] *):(?=[^\s,\]}])")
+_LEADING_COMMA = re.compile(r"(^ *(?:- +)*|: +),", re.MULTILINE)
+_TAB_CONTENT = re.compile(r"(?<=\n)( +)\t(?=[ \t]*\S)")
+_HEADER = re.compile(r"(?:^|[ \t])[|>][-+\d]{0,2}[ \t]*(?:[ \t]#.*)?$")
+
+_BOOLEAN = re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE")
+_NUMBER = re.compile(
+    r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?[0-9]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_CORE = "tag:yaml.org,2002:"
+
+
+def read_yaml12(read: Callable[[str], Document], text: str, *, bun: bool = False) -> Document:
+    """Return the reading of ``text`` by npm's ``yaml``, or by Bun; ``read`` is libyaml's."""
+    document = read(shield.put(text))
+    if document.fault is not None:
+        laxer = _laxer(document.text, document.fault, bun)
+        if laxer == document.text:
+            return document
+        document = read(laxer)
+    fault = document.fault or _fault(document, bun)
+    return Document(document.text, fault=fault) if fault else document
+
+
+def kind_of(node: Node | None) -> str:
+    """Return the type a resolved node has in JavaScript: undefined, null, boolean, number, string, array or object."""
+    if node is None:
+        return "undefined"
+    if node.kind != "scalar":
+        return "array" if node.kind == "seq" else "object"
+    tag = node.tag.removeprefix(_CORE) if node.tag else ""
+    if node.style or (tag and tag not in ("int", "float", "bool", "null")):
+        return "number" if tag in ("int", "float") and _NUMBER.fullmatch(node.value) else "string"
+    if node.value in NULLS:
+        return "null"
+    if _BOOLEAN.fullmatch(node.value):
+        return "boolean"
+    return "number" if _NUMBER.fullmatch(node.value) else "string"
+
+
+def shown_value(node: Node | None) -> str:
+    """Return a scalar or list as JavaScript's ``String()`` would, odd characters back in place."""
+    if node is None:
+        return ""
+    if node.kind == "map":
+        return "[object Object]"
+    if node.kind == "seq":
+        return ",".join(shown_value(item) for item in node.items)
+    kind = kind_of(node)
+    if kind == "number":
+        return _shown_number(node.value.lower())
+    return node.value.lower() if kind == "boolean" else shield.take(node.value)
+
+
+def _shown_number(text: str) -> str:
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text.removeprefix("+"))
+    if digits in (".inf", ".nan"):
+        return sign + "Infinity" if digits == ".inf" else "NaN"
+    if digits[:2] in ("0x", "0o"):
+        return sign + str(int(digits, 0))
+    number = float(digits)
+    return sign + (str(int(number)) if number.is_integer() and number < 1e21 else repr(number))
+
+
+def falsy(node: Node | None) -> bool:
+    """Tell whether JavaScript takes a resolved node for false."""
+    kind = kind_of(node)
+    if node is None or kind in ("undefined", "null"):
+        return True
+    if kind == "number":
+        digits = node.value.lower().lstrip("+-")
+        return digits == ".nan" or not digits.partition("e")[0].strip("0.ox")
+    return (kind == "boolean" and node.value.lower() == "false") or (kind == "string" and not node.value)
+
+
+def _laxer(text: str, fault: Fault, bun: bool) -> str:
+    """Return ``text`` with what only libyaml minds put in a way that it takes."""
+    if "scanning a block scalar" in fault.problem:
+        return _TAB_CONTENT.sub(lambda match: match[1] + shield.TAB, text)
+    if "scanning a quoted scalar" in fault.problem and text.endswith('\\"') and not bun:
+        return text + '"'  # the package looks at the last character only
+    if "unexpected ':'" in fault.problem:
+        return _EMPTY_VALUE.sub(shield.COLON, text)
+    lines = text.split("\n")
+    if not bun and fault.line < len(lines) and re.match(r" +:( |$)", lines[fault.line]):
+        lines[fault.line] = '""' + lines[fault.line].lstrip()
+        return "\n".join(lines)
+    text = _ANCHOR.sub(lambda match: "&" + "a" * (len(match[0]) - 1), text)
+    text = _EMPTY_KEY.sub(r'\1"":', text)
+    text = _FLOW_COLON.sub(r"\1" + shield.COLON, text)
+    if bun:
+        text = _LEADING_COMMA.sub(r"\1" + shield.COMMA, text)
+    return _without_tab_lines(text)
+
+
+def _without_tab_lines(text: str) -> str:
+    """Return ``text`` with lines of nothing but blanks emptied, but for those that a block scalar ends at."""
+    if "\t" not in text:
+        return text
+    lines = text.split("\n")
+    scalar = -1  # indentation of the block scalar's header, or -1 outside of one
+    for number, line in enumerate(lines):
+        content = line.strip(" \t")
+        indent = len(line) - len(line.lstrip(" "))
+        if not content or (line[indent] == "\t" and content[0] == "#"):
+            if scalar < 0:
+                lines[number] = ""
+            continue
+        if scalar < 0 or indent <= scalar:
+            scalar = indent if _HEADER.search(line) else -1
+    return "\n".join(lines)
+
+
+def _fault(document: Document, bun: bool) -> Fault | None:
+    """Return what both refuse although libyaml reads it."""
+    root = document.root
+    if document.documents > 1 and not bun:
+        return Fault(0, 0, "it holds more than one YAML document", "yaml-documents")
+    if root is None:
+        return None
+    anchors: set[str] = set()
+    lines = document.text.split("\n")
+    for node, indent in _indented(root):
+        if node.kind == "alias" and node.value not in anchors:
+            return Fault(node.line, node.column, f"unresolved alias {node.value}")
+        if node.anchor:
+            anchors.add(node.anchor)
+        if node.tag and node.tag.startswith(f"{_CORE}!"):
+            return Fault(node.line, node.column, f"unknown tag {node.tag.removeprefix(_CORE)}", "yaml-tag")
+        seen: set[str] = set()
+        for key, _ in node.pairs if not bun else ():
+            if key.kind == "scalar" and key.value in seen:
+                return Fault(key.line, key.column, f"map keys must be unique: {key.value}", "yaml-duplicate")
+            seen.add(key.value)
+        if node.end_line > node.line and node.style in ("flow", "'", '"'):
+            for number in range(node.line + 1, node.end_line + 1):
+                if not _deep_enough(lines[number], indent, node, number):
+                    return Fault(number, 0, "a value over several lines must be indented", "yaml-indent")
+    return None
+
+
+def _deep_enough(line: str, indent: int, node: Node, number: int) -> bool:
+    spaces = len(line) - len(line.lstrip(" "))
+    if spaces >= indent or spaces == len(line):
+        return True
+    if node.style != "flow":
+        return False
+    return line[spaces] == "#" or (number == node.end_line and spaces == indent - 1 and line[spaces] in "]}")
+
+
+def _indented(root: Node) -> Iterator[tuple[Node, int]]:
+    """Yield every node with the indentation that its further lines need, in the order of the text."""
+    pending = [(root, 0)]
+    while pending:
+        node, indent = pending.pop()
+        yield node, indent
+        inner = indent if node.style == "flow" else node.column + 1
+        children = [(item, inner) for item in node.items]
+        for key, value in node.pairs:
+            children += ((key, inner), (value, inner))
+        pending.extend(reversed(children))

@@ -1,0 +1,91 @@
+"""What a validation finds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillpack.validate.rules import SEVERITIES
+from skillpack.validate.rules import rule as rule_of
+
+if TYPE_CHECKING:
+    from skillpack.validate.clients.reading import Reading
+    from skillpack.validate.evals import CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One breach of a rule, at a line (from 1) of a file of the skill."""
+
+    rule: str
+    severity: str
+    message: str
+    line: int
+    fix: str
+    file: str = "SKILL.md"
+    clients: tuple[str, ...] = ()
+
+    def order(self) -> tuple[int, str, int]:
+        """Return a key that sorts the gravest first, then by place."""
+        return SEVERITIES.index(self.severity), self.file, self.line
+
+
+def problem(
+    rule: str,
+    detail: str = "",
+    *,
+    line: int = 1,
+    file: str = "SKILL.md",
+    severity: str = "",
+    clients: tuple[str, ...] = (),
+) -> Problem:
+    """Return a problem under a rule: its title, then ``detail``, with the rule's own mend."""
+    known = rule_of(rule)
+    message = f"{known.title}: {detail}" if detail else known.title
+    return Problem(rule, severity or known.severity, message, max(1, line), known.mend, file, clients)
+
+
+@dataclass(slots=True)
+class SkillReport:
+    """Everything that is known about one skill."""
+
+    name: str
+    path: Path
+    description: str = ""
+    problems: list[Problem] = field(default_factory=list)
+    clients: dict[str, Reading] = field(default_factory=dict)
+    scripts: list[CaseResult] = field(default_factory=list)
+    ignored: frozenset[str] = frozenset()
+    """The rules that SKILL.md asks to be left out."""
+    suppressed: int = 0
+
+    def add(self, found: Problem) -> None:
+        """Add a problem of SKILL.md, unless the file asks for it to be left out."""
+        if self.ignored & {found.rule, "*"}:
+            self.suppressed += 1
+        else:
+            self.problems = sorted([*self.problems, found], key=Problem.order)
+
+    def failed(self, fail_on: str) -> bool:
+        """Tell whether a problem is as grave as ``fail_on`` (``error`` or ``warn``)."""
+        grave = ("error",) if fail_on == "error" else ("error", "warn")
+        return any(found.severity in grave for found in self.problems)
+
+
+_MARK = re.compile(r"(?:#|<!--|//)[ \t]*skills:[ \t]*ignore\b(?P<rules>[^\n>]*)")
+
+
+def ignored(text: str) -> frozenset[str] | None:
+    """Return the rules that a file asks to be left out, ``{"*"}`` for all, or None.
+
+    The mark is a comment ``# skills: ignore RULE, RULE -- why`` (or ``<!-- … -->``) anywhere in the file.
+    """
+    if "skills:" not in text:
+        return None
+    found: set[str] = set()
+    for match in _MARK.finditer(text):
+        named = re.findall(r"[a-z][a-z0-9-]*", match["rules"].partition(" -- ")[0])
+        found.update(named or ["*"])
+    return frozenset(found) or None

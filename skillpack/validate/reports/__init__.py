@@ -1,0 +1,1 @@
+"""The forms that a validation's outcome is given out in."""
