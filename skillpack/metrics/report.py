@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import tempfile
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from skillpack.metrics.output import json_document, json_safe
 from skillpack.metrics.plot import sparkline
 from skillpack.metrics.series import KeyStatus, RunMetrics, Series, status_document
+from skillpack.script import OUTPUT_LIMIT
 
 INLINE_CELLS = 400
 """Values up to which a ``--json`` document holds them itself."""
@@ -79,7 +82,10 @@ def fetch_text(runs: Sequence[RunMetrics], written: Iterable[str]) -> str:
 
 
 def fetch_document(runs: Sequence[RunMetrics], files: Mapping[str, str]) -> dict[str, Any]:
-    """Return the same as a document; the values are in it only if they are few and no file was asked for."""
+    """Return the same as a document; the values are in it only if they are few and no file was asked for.
+
+    A document that is too long to print goes to a file, which the short one in its place names.
+    """
     cells = sum(len(run.steps) * max(1, len(run.series)) for run in runs)
     document = {
         "ok": all(run.ok for run in runs),
@@ -88,18 +94,23 @@ def fetch_document(runs: Sequence[RunMetrics], files: Mapping[str, str]) -> dict
     }
     if "out" not in files and cells <= INLINE_CELLS:
         document["data"] = json_document(runs)["runs"]
-    safe: dict[str, Any] = json_safe(document)
-    return safe
+    return _fitted(json_safe(document))
 
 
-def short_document(document: Mapping[str, Any], report: str) -> dict[str, Any]:
-    """Return a fetch's document without the keys that are ok; ``report`` names the file that holds it whole."""
+def _fitted(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document, or where it is too long to print, one without the keys that are ok, which names its file."""
+    whole = json.dumps(document, ensure_ascii=False, indent=2)
+    if len(whole) < OUTPUT_LIMIT:
+        return document
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix="swanlab-fetch-", suffix=".json", delete=False
+    ) as report:
+        report.write(whole)
     runs = []
     for run in document["runs"]:
-        states = run["status"]
-        faults = [one for one in states if one["state"] != "ok"]
-        runs.append({**run, "status": faults, "keys": len(states), "keys_ok": len(states) - len(faults)})
-    return {"ok": document["ok"], "runs": runs, "files": {**document["files"], "report": report}}
+        faults = [one for one in run["status"] if one["state"] != "ok"]
+        runs.append({**run, "status": faults, "keys_ok": len(run["status"]) - len(faults)})
+    return {"ok": document["ok"], "runs": runs, "files": {**document["files"], "report": report.name}}
 
 
 def _without_config(meta: Mapping[str, Any]) -> dict[str, Any]:

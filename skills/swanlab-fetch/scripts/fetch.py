@@ -15,7 +15,7 @@ from typing import Any, Callable  # noqa: UP035
 
 import click
 
-from skillpack.script import NO, OUTPUT_LIMIT, UNAVAILABLE, BadInput, Command, Group, emit, json_option, run
+from skillpack.script import NO, UNAVAILABLE, BadInput, Command, Group, emit, json_option, run
 
 CODES = {
     NO: "an asked key is missing, empty or failed, or a run cannot be had",
@@ -165,7 +165,7 @@ def _load(targets: tuple[str, ...], keys: str | None, given: dict[str, Any], med
 
 def _deliver(runs: list[Any], given: dict[str, Any], as_json: bool) -> None:
     """Write the files that were asked for, report, and end with 1 if a key is not what was asked."""
-    from skillpack.metrics.report import fetch_document, fetch_text, short_document
+    from skillpack.metrics.report import fetch_document, fetch_text
 
     files: dict[str, str] = {}
     written: list[str] = []
@@ -184,13 +184,7 @@ def _deliver(runs: list[Any], given: dict[str, Any], as_json: bool) -> None:
                     log_x=given["log_x"], log_y=given["log_y"])  # fmt: skip
         files["plot"] = str(path)
         written.append(f"drew {path}")
-    document = fetch_document(runs, files)
-    whole = json.dumps(document, ensure_ascii=False, indent=2) if as_json else ""
-    if len(whole) >= OUTPUT_LIMIT:
-        with tempfile.NamedTemporaryFile("w", prefix="swanlab-fetch-", suffix=".json", delete=False) as report:
-            report.write(whole)
-        document = short_document(document, report.name)
-    emit(document, as_json=as_json, text=lambda: fetch_text(runs, written))
+    emit(fetch_document(runs, files), as_json=as_json, text=lambda: fetch_text(runs, written))
     _end(runs)
 
 
