@@ -21,14 +21,6 @@ EXTERNAL = frozenset({"verl_default", "trinity_default"})
 """verl's and trinity's own defaults, which only a released AgentJet needs; a chain is read without them."""
 
 
-@dataclasses.dataclass
-class Chain:
-    """The layers of a file, lowest first, and what could not be followed."""
-
-    layers: list[Document] = dataclasses.field(default_factory=list)
-    external: list[str] = dataclasses.field(default_factory=list)
-
-
 def is_packaged(path: Path) -> bool:
     """Tell whether a file is one of the defaults that ship with the package."""
     return path.resolve().parent == PACKAGED
@@ -46,30 +38,30 @@ def _packaged_document(path: Path) -> Document:
     return read_document(path, "default")
 
 
-def resolve(document: Document, folder: Path | None) -> Chain:
-    """Return the layers that ``document`` (from ``folder``, if it is a file) is composed of.
+def resolve(document: Document, folder: Path | None) -> list[Document]:
+    """Return the layers that ``document`` (from ``folder``, if it is a file) is composed of, lowest first.
 
     The order is Hydra's: entries of ``defaults`` from low to high, the document itself where
     ``_self_`` stands, at the top if it stands nowhere. Raises ConfigError if a file is missing,
     if the chain runs in a circle or if an entry is of an unknown form.
     """
-    chain = Chain()
-    _walk(document, folder, _search_folders(document, folder), chain, [document.name])
-    return chain
+    layers: list[Document] = []
+    _walk(document, _search_folders(document, folder), layers, [document.name])
+    return layers
 
 
-def compose(chain: Chain) -> ConfigTree:
+def compose(layers: list[ConfigTree]) -> ConfigTree:
     """Return the layers merged; ``defaults`` and ``hydra`` are left out, they belong to one file, not to the result."""
     tree = ConfigTree()
-    for layer in chain.layers:
-        tree.merge(layer.tree)
+    for layer in layers:
+        tree.merge(layer)
     for key in ("defaults", "hydra"):
         if key in tree:
             del tree[key]
     return tree
 
 
-def _walk(document: Document, folder: Path | None, search: list[Path], chain: Chain, path: list[str]) -> None:
+def _walk(document: Document, search: list[Path], layers: list[Document], path: list[str]) -> None:
     entries = document.tree.get("defaults")
     if entries is None:
         entries = []
@@ -82,10 +74,10 @@ def _walk(document: Document, folder: Path | None, search: list[Path], chain: Ch
     placed = False
     for entry in entries:
         if entry == "_self_":
-            chain.layers.append(document)
+            layers.append(document)
             placed = True
             continue
-        found = _locate(entry, document, search, chain)
+        found = _locate(entry, document, search)
         if found is None:
             continue
         file, package = found
@@ -95,9 +87,9 @@ def _walk(document: Document, folder: Path | None, search: list[Path], chain: Ch
         lower = open_document(file)
         if package:
             lower = dataclasses.replace(lower, tree=_wrapped(lower.tree, package))
-        _walk(lower, file.parent, [file.parent, *search], chain, [*path, str(file)])
+        _walk(lower, [file.parent, *search], layers, [*path, str(file)])
     if not placed:
-        chain.layers.append(document)
+        layers.append(document)
 
 
 def _wrapped(tree: ConfigTree, package: str) -> ConfigTree:
@@ -109,13 +101,10 @@ def _wrapped(tree: ConfigTree, package: str) -> ConfigTree:
     return tree
 
 
-def _locate(entry: Any, document: Document, search: list[Path], chain: Chain) -> tuple[Path, str] | None:
+def _locate(entry: Any, document: Document, search: list[Path]) -> tuple[Path, str] | None:
     """Return the file that an entry of ``defaults`` names and the key its content goes under; None to pass it over."""
     name, package, optional = _read_entry(entry, document)
-    if not name:
-        return None
-    if name.rsplit("/", 1)[-1] in EXTERNAL:
-        chain.external.append(name)
+    if not name or name.rsplit("/", 1)[-1] in EXTERNAL:
         return None
     for folder in search:
         for suffix in ("", ".yaml", ".yml"):

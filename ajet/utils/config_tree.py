@@ -62,6 +62,8 @@ class Origin:
     def where(self) -> str:
         """``file:line``, or as much of it as is known."""
         name = self.file or ("YAML text" if self.layer == "text" else "")
+        if self.layer == "default":
+            name = os.path.basename(name)  # noqa: PTH119 - runs per value, and pathlib is slow at it
         return f"{name}:{self.line}" if name and self.line else name
 
     def __str__(self) -> str:
@@ -90,9 +92,9 @@ def caller_origin(layer: str, *, kwarg: str | None = None) -> Origin:
 _OWN_MODULES = {__name__, "ajet.copilot.job", "ajet.default_config.ajet_config_schema"}
 
 
-def closest(word: str, names: Iterable[str]) -> str | None:
-    """Return the name that ``word`` was probably meant to be, or None."""
-    found = difflib.get_close_matches(word, list(names), n=1, cutoff=0.6)
+def closest(word: str, names: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """Return the name that ``word`` was probably meant to be (how alike, from 0 to 1, is ``cutoff``), or None."""
+    found = difflib.get_close_matches(word, list(names), n=1, cutoff=cutoff)
     return found[0] if found else None
 
 

@@ -53,14 +53,14 @@ def load_config(source: str | os.PathLike[str] | None = None, mode: str = "swarm
 
 def compose_document(document: Document, folder: Path | None, mode: str = "swarm") -> ConfigTree:
     """Return a document with its layers below it, and its own ``defaults`` and ``hydra`` last."""
+    return _ordered(compose(layers_of(document, folder, mode)), document)
+
+
+def layers_of(document: Document, folder: Path | None, mode: str = "swarm") -> list[ConfigTree]:
+    """Return the layers of a document, lowest first; without ``defaults`` it lies on the packaged ones of ``mode``."""
     if "defaults" in document.tree or document.name == str(default_path("classic")):
-        tree = compose(resolve(document, folder))
-    else:
-        tree = load_config(mode=mode)
-        for key in ("defaults", "hydra"):
-            del tree[key]
-        tree.merge(document.tree)
-    return _ordered(tree, document)
+        return [layer.tree for layer in resolve(document, folder)]
+    return [*layers_of(open_document(default_path(mode)), PACKAGED), document.tree]
 
 
 def require_ajet(document: Document) -> None:

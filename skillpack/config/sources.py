@@ -9,9 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ajet.copilot.job import ADDED
 from ajet.default_config import kwarg_table
 from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
-from ajet.utils.config_utils import compose_document, default_path, load_config, open_source, require_ajet
+from ajet.utils.config_utils import (
+    compose_document,
+    default_path,
+    layers_of,
+    load_config,
+    open_source,
+    require_ajet,
+)
 from ajet.utils.config_yaml import Document
 from skillpack.config.jobs import JobCall, Reading, Unknown, choose_job, read_jobs
 from skillpack.script import BadInput
@@ -27,12 +35,14 @@ class Source:
     """What a file configures.
 
     ``config`` maps dotted keys to the values that hold, ``provenance`` the same keys to who set
-    them; a key that cannot be known is in neither, ``unknown`` says why. ``document`` is the
-    user's YAML (the base file of a script), ``job`` the AgentJetJob call.
+    them; a key that cannot be known is in neither, ``unknown`` says why. ``layers`` are what it is
+    composed of, lowest first; ``document`` is the user's YAML (the base file of a script), ``job``
+    the AgentJetJob call.
     """
 
     path: Path
     tree: ConfigTree
+    layers: list[ConfigTree] = field(default_factory=list)
     document: Document | None = None
     job: JobCall | None = None
     unknown: list[Unknown] = field(default_factory=list)
@@ -56,6 +66,27 @@ class Source:
     def label(self) -> str:
         """The file, and the job of it where it has several."""
         return f"{self.path}#{self.job.name}" if self.job else str(self.path)
+
+    def origin(self, key: str) -> Origin | None:
+        """Return who set a key or named a section last, None if nobody did."""
+        try:
+            return self.tree.provenance(key)
+        except KeyError:
+            return None
+
+    def is_users(self, key: str) -> bool:
+        """Tell whether a user, not a default file, set a key."""
+        origin = self.origin(key)
+        return origin is not None and origin.layer not in ("default", "rule")
+
+    def history(self, key: str) -> list[tuple[Origin, Any]]:
+        """Return (origin, value) of every layer that sets a key, lowest first."""
+        found = []
+        for layer in self.layers:
+            for name, value, origin in layer.leaves():
+                if name == key and origin is not None:
+                    found.append((origin, value))
+        return found
 
     def unknown_reason(self, key: str) -> Unknown | None:
         """Return why a key is not known, or None if it is."""
@@ -115,26 +146,41 @@ def _from_yaml(name: str) -> Source:
         mode = name.removeprefix("default:")
         if mode not in ("swarm", "classic"):
             raise BadInput(f"{name}: there are two sets of defaults", expected="default:swarm or default:classic")
-        return Source(Path(name), load_config(mode=mode))
+        document, folder = open_source(default_path(mode))
+        return Source(Path(name), load_config(mode=mode), layers_of(document, folder))
     document, folder = open_source(Path(name))
     require_ajet(document)
-    return Source(Path(name), compose_document(document, folder), document)
+    return Source(Path(name), compose_document(document, folder), layers_of(document, folder), document)
 
 
 def _from_job(path: Path, job: JobCall) -> Source:
     document, folder, unknown = _base(path, job)
     tree = ConfigTree()
-    if folder is not None and document is not None:
-        base, base_folder = document, folder
-        tree = told(lambda: compose_document(base, base_folder))
-    source = Source(path, tree, document if "base_yaml_config" in job.kwargs else None, job, [*unknown, *job.unknown])
+    layers: list[ConfigTree] = []
+    if document is not None:
+        base = document
+        tree, layers = told(lambda: (compose_document(base, folder), layers_of(base, folder)))
+        for key, value in ADDED.items():
+            if tree.get(key) is None:
+                tree.set(key, value, Origin("default", note="added by AgentJetJob"))
+    source = Source(
+        path,
+        tree,
+        [*layers, *(ConfigTree() for _ in ("kwargs", "writes"))],
+        document if "base_yaml_config" in job.kwargs else None,
+        job,
+        [*unknown, *job.unknown],
+    )
+    kwargs, writes = source.layers[-2:]
     for name, reading in job.kwargs.items():
         key = kwarg_table()[name]["key"]
         if key is not None:
-            tree.set(key, reading.value, Origin("kwarg", str(path), reading.line, name, reading.note))
+            kwargs.set(key, reading.value, Origin("kwarg", str(path), reading.line, name, reading.note))
+    tree.merge(kwargs)
     _apply_rules(tree, path, job)
     for key, reading in job.writes:
         _write(tree, key, reading, path)
+        writes.set(key, reading.value, Origin("write", str(path), reading.line, note=reading.note))
     for item in source.unknown:
         _forget(tree, item, job)
     return source

@@ -1,0 +1,138 @@
+"""Checks of client scripts: what AgentJetJob refuses, what a released one ignores, and configuration in two places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ajet.copilot.job_rules import LENGTHS
+from ajet.default_config import kwarg_table
+from ajet.utils.config_tree import ConfigTree, closest
+from ajet.utils.config_utils import load_config
+from skillpack.config.hits import Hit, Values
+from skillpack.config.jobs import JobCall
+from skillpack.config.sources import Source
+
+IDENTITY = ("ensure_new_experiment", "base_yaml_config", "experiment_dir", "project_name", "experiment_name")
+"""Kwargs that name a run; they may stand beside a YAML file."""
+
+
+def kwargs(source: Source) -> Iterator[Hit]:
+    """The kwargs, as AgentJetJob checks them."""
+    job = source.job
+    if job is None:
+        return
+    for name, line in job.strange:
+        guess = closest(name, kwarg_table())
+        names = {
+            "name": name,
+            "maybe": f"; did you mean {guess}?" if guess else "",
+            "advice": f"rename it to {guess}" if guess else "write job.config.ajet... = value after construction",
+        }
+        yield Hit("unknown-kwarg", (), names, line=line)
+    if _sees_all(job):
+        yield from _lengths(job)
+        yield from _lora(job)
+    missing = next((item for item in source.unknown if item.key == "ajet" and "not found" in item.reason), None)
+    if missing is not None:
+        yield Hit("base-yaml-missing", (), {"value": job.kwargs["base_yaml_config"].value}, line=missing.line)
+    if Values(source).get("enable_swarm_mode") is False:
+        yield Hit("not-a-swarm-job", ("ajet.enable_swarm_mode",), {}, line=job.line)
+
+
+def _sees_all(job: JobCall) -> bool:
+    """Tell whether every kwarg of the call is known to be there or not."""
+    return all(item.key is not None for item in job.unknown)
+
+
+def _given(job: JobCall, name: str) -> bool:
+    """Tell whether a kwarg is passed, be its value known or not."""
+    return name in job.kwargs or any(item.key == kwarg_table()[name]["key"] for item in job.unknown)
+
+
+def _lengths(job: JobCall) -> Iterator[Hit]:
+    given = [name for name in LENGTHS if _given(job, name)]
+    missing = [name for name in LENGTHS if name not in given]
+    if given and missing:
+        line = next((job.kwargs[name].line for name in given if name in job.kwargs), job.line)
+        yield Hit("lengths-incomplete", (), {"given": given, "missing": missing}, line=line)
+
+
+def _lora(job: JobCall) -> Iterator[Hit]:
+    rank = job.kwargs.get("lora_rank")
+    if rank is None or not isinstance(rank.value, int) or rank.value <= 0:
+        return
+    missing = [name for name in ("lora_load_format", "layered_summon", "lr") if not _given(job, name)]
+    if missing:
+        yield Hit("lora-kwargs-incomplete", (), {"rank": rank.value, "missing": missing}, line=rank.line)
+
+
+def ignored(source: Source) -> Iterator[Hit]:
+    """What a released AgentJet does not heed."""
+    for name, line in source.job.ignored if source.job else ():
+        if name == "build_job_from_yaml":
+            yield Hit("yaml-loaded-in-vain", (), {}, line=line)
+        else:
+            yield Hit("ignored-attribute", (), {"name": name, "key": kwarg_table()[name]["key"]}, line=line)
+
+
+def writes(source: Source) -> Iterator[Hit]:
+    """Writes after construction that a kwarg could do, or that undo one."""
+    job = source.job
+    if job is None:
+        return
+    kwarg_of = {row["key"]: name for name, row in kwarg_table().items()}
+    for key, reading in job.writes:
+        name = kwarg_of.get(key)
+        if name is None:
+            continue
+        if name in job.kwargs:
+            names = {"key": key, "name": name, "first_line": job.kwargs[name].line}
+            yield Hit("write-over-kwarg", (), names, line=reading.line)
+        else:
+            yield Hit("write-has-kwarg", (), {"key": key, "name": name}, line=reading.line)
+
+
+def two_places(source: Source) -> Iterator[Hit]:
+    """Configuration in a hand-edited YAML file *and* in the script."""
+    job, document = source.job, source.document
+    if job is None or document is None:
+        return
+    own = document.tree.get("ajet")
+    if not isinstance(own, ConfigTree):
+        return
+    changed = {f"ajet.{key}": value for key, value in own.flat().items() if not _is_default(f"ajet.{key}", value)}
+    script = {
+        str(kwarg_table()[name]["key"]): (f"kwarg {name}", reading)
+        for name, reading in job.kwargs.items()
+        if name not in IDENTITY
+    }
+    script |= {key: ("attribute write", reading) for key, reading in job.writes if reading.value != {}}
+    for key, (who, reading) in script.items():
+        if key in changed and changed[key] != reading.value:
+            origin = document.tree.provenance(key)
+            names = {
+                "key": key,
+                "ours": reading.value,
+                "who": who,
+                "theirs": changed[key],
+                "file": document.name,
+                "line": origin.line if origin else "?",
+            }
+            yield Hit("kwarg-over-yaml", (), names, line=reading.line)
+    hand_edited = [key for key in changed if key.removeprefix("ajet.") not in IDENTITY]
+    new = [key for key, (_, reading) in script.items() if not _is_default(key, reading.value)]
+    if hand_edited and new:
+        names = {"file": document.name, "yaml_keys": _some(hand_edited), "script_keys": _some(new)}
+        yield Hit("two-places", (), names, line=job.line)
+
+
+def _is_default(key: str, value: object) -> bool:
+    """Tell whether a value is what either default file has: copying a default is no configuration."""
+    return any(load_config(mode=mode).get(key) == value for mode in ("swarm", "classic"))
+
+
+def _some(keys: list[str]) -> str:
+    return ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
+
+
+SCRIPT_CHECKS = (kwargs, ignored, writes, two_places)

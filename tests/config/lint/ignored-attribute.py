@@ -1,0 +1,4 @@
+from ajet.copilot.job import AgentJetJob
+
+job = AgentJetJob(experiment_name="example")
+job.batch_size = 64

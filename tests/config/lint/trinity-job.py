@@ -1,0 +1,3 @@
+from ajet.copilot.job import AgentJetJob
+
+job = AgentJetJob(experiment_name="example", backbone="trinity")
