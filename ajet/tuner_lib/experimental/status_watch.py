@@ -52,11 +52,17 @@ class StatusWatch:
     def wait_until(self, satisfied: Callable[[str, dict[str, Any]], bool], seconds: float | None = None) -> bool:
         """Return True as soon as ``satisfied(status, answer)`` is, False after ``seconds``.
 
-        ``satisfied`` is called at each change and may raise, which ends the wait.
+        ``satisfied`` is called at each change and may raise, which ends the wait. Raises
+        RuntimeError if the client is closed meanwhile.
         """
         self._first.wait(15.0)
         with self._changed:
-            return self._changed.wait_for(lambda: satisfied(self._status, self._answer), seconds)
+            met = self._changed.wait_for(
+                lambda: self._stopped.is_set() or satisfied(self._status, self._answer), seconds
+            )
+            if self._stopped.is_set():
+                raise RuntimeError("this SwarmClient is closed")
+            return met
 
     def refresh(self) -> None:
         """Ask now: for the moment after this client itself changed the status."""
@@ -66,8 +72,10 @@ class StatusWatch:
             return
 
     def stop(self) -> None:
-        """End the thread; it notices within a long poll."""
-        self._stopped.set()
+        """End the thread, which notices within a long poll, and all waits."""
+        with self._changed:
+            self._stopped.set()
+            self._changed.notify_all()
 
     def _watch(self) -> None:
         failures = 0
