@@ -53,6 +53,16 @@ def _candidates(skill):
     return [python for at, python in enumerate(found) if python and python not in found[:at]]
 
 
+def _mend(candidates):
+    """Return the one command that makes an interpreter with the pack again."""
+    for python in candidates:
+        checkout = os.path.dirname(os.path.dirname(os.path.dirname(python)))
+        setup = os.path.join(checkout, "bootstrap.py")
+        if os.path.isfile(setup):
+            return "python3 '%s' setup" % setup
+    return MEND
+
+
 def enter(script):
     """Return if this interpreter holds the pack; else start ``script`` again under the one that does.
 
@@ -71,6 +81,6 @@ def enter(script):
     sys.stderr.write(
         "error: this script needs the agentjet-skills package, and no interpreter has it\n"
         "expected: the package in one of %s\n"
-        "try: %s (in a checkout: python3 bootstrap.py setup)\n" % (", ".join(candidates), MEND)
+        "try: %s\n" % (", ".join(candidates), _mend(candidates))
     )
     sys.exit(3)
