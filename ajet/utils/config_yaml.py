@@ -13,6 +13,7 @@ import yaml
 
 from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
 
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
     codecs.BOM_UTF32_BE: "utf-32",
@@ -154,9 +155,9 @@ class _Builder:
         return tree
 
     def value(self, node: yaml.Node, prefix: str) -> Any:
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            raise _unknown_tag(node, self.name)
         if isinstance(node, yaml.MappingNode):
-            if node.tag not in ("tag:yaml.org,2002:map", "tag:yaml.org,2002:omap", "tag:yaml.org,2002:set"):
-                raise _unknown_tag(node, self.name)
             return self.mapping(node, prefix)
         if isinstance(node, yaml.SequenceNode):
             self._enter(node)
