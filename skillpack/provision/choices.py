@@ -251,8 +251,10 @@ def download_program(model_id: str, hub: str) -> str:
 
 
 def _restarted(docker: str, registry_mirrors: list[str], runtime: bool) -> str:
-    tests = [f"{docker} info 2>/dev/null | grep -q 'Runtimes:.*nvidia'"] if runtime else []
-    tests += [f"{docker} info 2>/dev/null | grep -qF {_quoted(mirror.rstrip('/'))}" for mirror in registry_mirrors]
+    # grep reads to the end (no -q): under pipefail an early end would fail the docker before it
+    info = f"{docker} info 2>/dev/null"
+    tests = [f"{info} | grep 'Runtimes:.*nvidia' >/dev/null"] if runtime else []
+    tests += [f"{info} | grep -F {_quoted(mirror.rstrip('/'))} >/dev/null" for mirror in registry_mirrors]
     return " && ".join(tests) or "true"
 
 

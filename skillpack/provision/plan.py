@@ -34,11 +34,13 @@ class Step(NamedTuple):
     minutes: float
     disk_gib: float
     signatures: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Files that the step lays down; it does nothing else then."""
 
     @property
     def root(self) -> bool:
         """Whether the step uses sudo."""
-        return ROOT in self.run
+        return ROOT in self.run and not self.files
 
 
 class Plan(NamedTuple):
@@ -60,15 +62,13 @@ class Plan(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
-        return {
-            **self._asdict(),
-            "steps": [{**step._asdict(), "signatures": list(step.signatures)} for step in self.steps],
-        }
+        return {**self._asdict(), "steps": [step._asdict() for step in self.steps]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Return a plan that ``to_dict`` wrote. Raises KeyError or TypeError on anything else."""
-        steps = tuple(Step(**{**step, "signatures": tuple(step["signatures"])}) for step in data["steps"])
+        lists = ("signatures", "files")
+        steps = tuple(Step(**{**step, **{name: tuple(step[name]) for name in lists}}) for step in data["steps"])
         return cls(**{**data, "steps": steps})
 
 
@@ -139,4 +139,4 @@ def _file_step(entry: Mapping[str, Any], files: Mapping[str, str], context: Mapp
         writes.append(f"cat > {quoted}.new <<'{HEREDOC}'\n{body}{HEREDOC}\nmv {quoted}.new {quoted}")
     undo = "rm -f " + " ".join(shlex.quote(path) for path in files)
     title, why = (render(entry[key], context) for key in ("title", "why"))
-    return Step(entry["id"], title, why, check, "\n".join(writes), check, undo, 0.0, 0.0)
+    return Step(entry["id"], title, why, check, "\n".join(writes), check, undo, 0.0, 0.0, (), tuple(files))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skillpack.provision.plan import Step
     from skillpack.provision.survey import Survey
     from skillpack.provision.verify import Proof
 
@@ -58,7 +58,7 @@ def preflight_text(document: Mapping[str, Any]) -> str:
 
 def plan(found: Survey) -> dict[str, Any]:
     """Return the document of plan.py: exact commands; of files that are laid down the names only."""
-    steps = [_step(step, found.plan.files) for step in found.plan.steps]
+    steps = [_step(step) for step in found.plan.steps]
     return {
         "recipe": found.recipe,
         "title": found.plan.title,
@@ -76,8 +76,7 @@ def plan(found: Survey) -> dict[str, Any]:
     }
 
 
-def _step(step: Any, files: Mapping[str, str]) -> dict[str, Any]:
-    laid = [path for path in files if f"cat > {shlex.quote(path)}.new" in step.run]
+def _step(step: Step) -> dict[str, Any]:
     shown = (
         {"check": "", "run": "", "verify": ""}
         if laid
@@ -85,7 +84,7 @@ def _step(step: Any, files: Mapping[str, str]) -> dict[str, Any]:
     )
     return {
         "id": step.id, "title": step.title, "root": step.root, "why": step.why, **shown, "undo": step.undo,
-        "files": laid, "minutes": step.minutes, "disk_gib": step.disk_gib,
+        "files": list(step.files), "minutes": step.minutes, "disk_gib": step.disk_gib,
     }  # fmt: skip
 
 
