@@ -1,0 +1,5 @@
+"""``python -m skillpack`` is the ``skills`` command."""
+
+from skillpack.cli import main
+
+main()
