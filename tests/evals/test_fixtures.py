@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
-from skillpack.validate.evals import CaseResult, fixtures
+from skillpack.validate.evals import CaseResult, fixtures, run_scripts
 
 Try = Callable[..., CaseResult]
 
@@ -53,3 +55,25 @@ def test_an_engine_that_does_not_start_is_told(try_case: Try, monkeypatch: pytes
     result = try_case("", fixture="engine")
     assert not result.ok
     assert result.why.endswith("stderr: no module named uvicorn")
+
+
+def test_an_engine_is_rolling_and_shared_by_the_cases(skill: Path) -> None:
+    do = (
+        "import urllib.request; print(urllib.request.urlopen('{engine_url}/get_engine_status').read().decode());"
+        "print('at {engine_url}.')"
+    )
+    case = {"script": "number.py", "args": ["--do", do], "fixture": "engine", "expect": ["ENGINE.ROLLING"]}
+    cases = [{"name": f"ask {number}", **case} for number in range(3)]
+    (skill / "evals" / "scripts.yaml").write_text(yaml.safe_dump({"cases": cases}))
+    results = run_scripts([skill])[skill]
+    assert [result.why for result in results] == [""] * 5
+
+
+def test_an_engine_leaves_with_the_run(skill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "engine.yaml"  # its path marks the process
+    config.write_text(fixtures.ENGINE_CONFIG.read_text())
+    monkeypatch.setattr(fixtures, "ENGINE_CONFIG", config)
+    (skill / "evals" / "scripts.yaml").write_text("cases: [{name: a, script: number.py, fixture: engine}]")
+    assert run_scripts([skill])[skill][-1].ok
+    listing = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    assert str(config) not in listing
