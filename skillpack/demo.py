@@ -120,11 +120,11 @@ def _train(out: Path, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     out.mkdir(parents=True, exist_ok=True)
     capacity: dict[str, Any] = {}
     with ExitStack() as stack:
-        engine = start_engine(["--seed", str(seed)], cwd=out, log=out / "engine.log")
+        engine = start_engine(["--swarm-port", "0", "--seed", str(seed)], cwd=out, log=out / "engine.log")
         stack.callback(stop_engine, engine)
         _say(f"reference engine at {engine.url}, two clients with {demo_client.THREADS} threads each")
         clients = [stack.enter_context(_client(engine.url, number, out)) for number in range(2)]
-        for step, line in _follow(run / "metrics.jsonl", clients):
+        for step, line in _follow(run / "metrics.jsonl", engine.url, clients):
             reward = line["metrics"][REWARD]
             _say(f"step {step:2d}/{demo_client.STEPS}  mean reward {reward:.3f}  " + "█" * round(30 * reward))
             if step == 2:
@@ -162,19 +162,23 @@ def _client(url: str, number: int, out: Path) -> Iterator[subprocess.Popen[bytes
         client.wait()
 
 
-def _follow(path: Path, clients: list[subprocess.Popen[bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each step as it is written, until the last one."""
-    seen, deadline = 0, time.monotonic() + TIME_LIMIT
-    while seen < demo_client.STEPS:
-        lines = _read_lines(path)
-        for line in lines[seen:]:
-            yield line["step"], line
-        seen = max(seen, len(lines))
-        failed = [client for client in clients if client.poll()]
-        if failed or time.monotonic() > deadline:
-            what = "a demo client failed" if failed else f"the demo took more than {TIME_LIMIT:.0f} s"
-            raise Unavailable(what, hint=f"read client-*.log and engine.log in {path.parents[2]}")
-        time.sleep(0.1)
+def _follow(path: Path, url: str, clients: list[subprocess.Popen[bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each step as it is written, until the last one; between them wait on the engine's status."""
+    import httpx
+
+    seen, revision, deadline = 0, 0, time.monotonic() + TIME_LIMIT
+    with httpx.Client(base_url=url, trust_env=False) as http:
+        while seen < demo_client.STEPS:
+            lines = _read_lines(path)
+            for line in lines[seen:]:
+                yield line["step"], line
+            seen = max(seen, len(lines))
+            failed = [client for client in clients if client.poll()]
+            if failed or time.monotonic() > deadline:
+                what = "a demo client failed" if failed else f"the demo took more than {TIME_LIMIT:.0f} s"
+                raise Unavailable(what, hint=f"read client-*.log and engine.log in {path.parents[2]}")
+            params = {"revision": revision, "wait_seconds": 1.0}
+            revision = http.get("/get_engine_status", params=params).json()["revision"]
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

@@ -324,9 +324,17 @@ class SwarmClient:
             self.stop_engine()
         status, _ = self._watch.current
         if status == OFFLINE:
-            self.sync_train_config(job)
-            self.start_engine()
-        elif status in (BOOTING, WEIGHT_SYNCING):
+            try:
+                self.sync_train_config(job)
+                self.start_engine()
+                return
+            except RuntimeError:
+                self._watch.refresh()
+                status, _ = self._watch.current
+                if status in (OFFLINE, CANNOT_CONNECT):
+                    raise
+                log.info("another client started the engine at the same time: joining it")
+        if status in (BOOTING, WEIGHT_SYNCING):
             self.agentjet_job = job
             self._wait_for_rolling()
         elif status in COLLECTING:
