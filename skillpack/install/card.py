@@ -27,6 +27,11 @@ class Card:
         return self.metadata.get("version", "")
 
     @property
+    def references(self) -> list[str]:
+        """The names of its reference pages."""
+        return sorted(page.name for page in (self.path / "references").glob("*.md"))
+
+    @property
     def scripts(self) -> list[str]:
         """The names of its scripts; helpers (``_x.py``) left out."""
         folder = self.path / "scripts"

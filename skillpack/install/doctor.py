@@ -236,19 +236,22 @@ def pack_version(python: str) -> str | None:
 
 def _check_machine(health: Health) -> None:
     python = shutil.which("python3")
+    version = _python_version(python) if python else None
     if python is None:
         health.wrong("there is no python3 on PATH, by which assistants call the scripts", "apt install python3")
-    elif _python_version(python) < OLDEST_PYTHON:
+    elif version is None:
+        health.wrong(f"{python}, by which assistants call the scripts, does not run", f"{python} --version")
+    elif version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
         health.wrong(f"{python} is older than Python {wanted}, and cannot read the scripts", "apt install python3.11")
     if shutil.which("tmux") is None:
         health.wrong("there is no tmux, the window into runs that are under way", "apt install tmux")
 
 
-def _python_version(python: str) -> tuple[int, ...]:
+def _python_version(python: str) -> tuple[int, ...] | None:
     ask = "import sys; print(*sys.version_info[:2])"
     answer = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    return tuple(map(int, answer.stdout.split())) if answer.returncode == 0 else (0,)
+    return tuple(map(int, answer.stdout.split())) if answer.returncode == 0 else None
 
 
 def _check_programs(health: Health) -> None:
