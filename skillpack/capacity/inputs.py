@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ FASTAPI_PROCESSES = "ajet.interchange_server.num_fastapi_process"
 KV_SEQUENCES = "kv_sequences"
 OPEN_SLOTS = "open_slots"
 CLIENT_POOLS = "client_pools"
+CLIENTS = "clients"
+CLIENT_POOL = "client_pool"
 ENVIRONMENT = "environment_service"
 THROTTLE = "throttle_policy"
 OPEN_FILES = "open_files"
@@ -46,8 +48,13 @@ SURROUNDINGS = {
 ALWAYS_LISTED = (CLIENT_POOLS, ENVIRONMENT)
 """Surroundings that exist in every training: listed as unknown where nobody gave them."""
 
-FLAGS = {"max_env_worker": MAX_ENV_WORKER, "num_repeat": NUM_REPEAT, "batch_size": TRAIN_BATCH_SIZE}
-"""Command line names of the keys that the cap is made of."""
+FLAGS = {
+    "max_env_worker": MAX_ENV_WORKER,
+    "num_repeat": NUM_REPEAT,
+    "batch_size": TRAIN_BATCH_SIZE,
+    "environment": ENVIRONMENT,
+}
+"""Command line names that differ from the names of what they set."""
 
 AT_LEAST_ONE = (
     MAX_ENV_WORKER,
@@ -61,6 +68,9 @@ AT_LEAST_ONE = (
     TRACKER_THREADS,
     FASTAPI_THREADS,
     FASTAPI_PROCESSES,
+    CLIENTS,
+    CLIENT_POOL,
+    ENVIRONMENT,
 )
 """Keys that count something: whole numbers from 1."""
 
@@ -86,7 +96,16 @@ class Inputs(Mapping[str, Input]):
             _require_count(key, self[key])
 
     def __getitem__(self, key: str) -> Input:
+        if key == CLIENT_POOLS and key not in self._values:
+            return self._client_pools()
         return self._values.get(key, NOT_GIVEN)
+
+    def _client_pools(self) -> Input:
+        """Return the sum of the clients' pools, known if their number and their size are."""
+        clients, pool = self[CLIENTS], self[CLIENT_POOL]
+        if clients.value is None or pool.value is None:
+            return NOT_GIVEN
+        return Input(clients.value * pool.value, f"{clients.value} clients * {pool.value} ({pool.source})")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -118,25 +137,12 @@ def _require_count(key: str, item: Input) -> None:
         )
 
 
-def from_command_line(
-    path: str | None,
-    settings: Sequence[str] = (),
-    *,
-    clients: int | None = None,
-    client_pool: int | None = None,
-    environment: int | None = None,
-    **flags: int | None,
-) -> Inputs:
+def from_command_line(path: str | None, settings: Sequence[str] = (), **flags: Any) -> Inputs:
     """Return what the flags give, over ``--set`` texts, over the file at ``path``.
 
-    ``flags`` are max_env_worker, num_repeat and batch_size. The clients' pools are known only if
-    both their number and their size are.
+    ``flags`` are the names in ``FLAGS`` and those of workload parameters; None means not given.
     """
-    given = {FLAGS[name]: Input(value, flag_of(name)) for name, value in flags.items() if value is not None}
-    if clients is not None and client_pool is not None:
-        given[CLIENT_POOLS] = Input(clients * client_pool, f"{clients} clients * --client-pool {client_pool}")
-    if environment is not None:
-        given[ENVIRONMENT] = Input(environment, "--environment")
+    given = {FLAGS.get(name, name): Input(value, flag_of(name)) for name, value in flags.items() if value is not None}
     settings_given = {key: Input(value, "--set") for key, value in parse_settings(settings).items()}
     file = from_file(path) if path else Inputs()
     return Inputs(given).over(Inputs(settings_given)).over(file)
@@ -164,17 +170,22 @@ def from_file(path: str | Path) -> Inputs:
     )
 
 
-def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return ``--set KEY=VALUE`` texts as a mapping; values are read as YAML. Raises BadInput."""
+def parse_settings(texts: Sequence[str], also: Collection[str] = ()) -> dict[str, Any]:
+    """Return ``--set KEY=VALUE`` texts as a mapping; values are read as YAML. Raises BadInput.
+
+    Keys are those of the ajet tree, and the names in ``also``.
+    """
+    if not texts:
+        return {}
     import yaml
 
     changes: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not equals or not key.startswith("ajet."):
+        if not equals or not (key.startswith("ajet.") or key in also):
             raise BadInput(
                 f"--set {text}: not of the form KEY=VALUE",
-                expected="a key of the ajet tree and a value",
+                expected=f"a key of the ajet tree{', or ' + ', '.join(sorted(also)) if also else ''}, and a value",
                 hint=f"--set {MAX_ENV_WORKER}=512",
             )
         try:

@@ -40,7 +40,7 @@ def live_report(url: str, now: Snapshot, given: Inputs, engine: str | None = Non
     if inputs[keys.MAX_ENV_WORKER].known == UNKNOWN and now.waiting is not None and now.status in CLAIMING:
         offered = Input(running + now.waiting, "claimed and offered episodes, counted on the server", MEASURED)
         inputs = Inputs({keys.OPEN_SLOTS: offered}).over(inputs)
-    engines = engines_of(inputs, engine or _kind(now))
+    engines = engines_of(inputs, engine or kind_of(now))
     limits = limits_of(inputs, engines)
     cap = _cap(inputs)
     ceiling = ceiling_of(limits, engines[-1]).value
@@ -119,7 +119,7 @@ def _cap(inputs: Inputs) -> int | None:
     return None if workers is None or repeat is None else documented_cap(workers, repeat)
 
 
-def _kind(now: Snapshot) -> str | None:
+def kind_of(now: Snapshot) -> str | None:
     """Return which kind of engine it is; None if the server does not say, as released ones do not."""
     slots = now.capacity.get("slots")
     return slots if slots in SWARM_ENGINES else None

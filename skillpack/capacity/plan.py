@@ -72,7 +72,12 @@ def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[
 def change(inputs: Inputs, key: str, value: Any) -> dict[str, Any]:
     """Return one change: from what to what, and where it is to be made."""
     kwarg = KWARGS.get(key)
-    where = f"AgentJetJob({kwarg}={value})" if kwarg else f"{key}: {value} (YAML, or job.config.{key} = {value})"
+    if kwarg:
+        where = f"AgentJetJob({kwarg}={value})"
+    elif key.startswith("ajet."):
+        where = f"{key}: {value} (YAML, or job.config.{key} = {value})"
+    else:
+        where = f"{value} in the clients"
     return {"key": key, "from": inputs.value(key), "to": value, "source": inputs[key].source, "set": where}
 
 

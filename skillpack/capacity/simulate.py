@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skillpack.capacity.queueing import slowdown
-from skillpack.capacity.workload import ALL_AGREE, ANY_AGREES, ENOUGH_EPISODES, ENOUGH_NON_DUMMY, Workload
+from skillpack.capacity.workload import AGREES, ANY_AGREES, ENOUGH_EPISODES, ENOUGH_NON_DUMMY, Workload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,7 +203,7 @@ class _Episodes:
         finished = self.end[~self.gone]
         if workload.method == ENOUGH_EPISODES:
             return _nth(finished, workload.episodes)
-        if workload.method in (ANY_AGREES, ALL_AGREE):
+        if workload.method in AGREES:
             wanted = workload.agree_after or math.ceil(workload.episodes / len(workload.pools))
             owner = self.owner[~self.gone]
             times = [_nth(finished[owner == client], wanted) for client in range(len(workload.pools))]

@@ -22,6 +22,7 @@ ENOUGH_TASKS = "rollout_until_finish_enough_tasks"
 ENOUGH_NON_DUMMY = "rollout_until_finish_enough_non_dummy_tasks"
 ANY_AGREES = "rollout_until_any_client_agree_sync_weight"
 ALL_AGREE = "rollout_until_all_clients_agree_sync_weight"
+AGREES = (ANY_AGREES, ALL_AGREE)
 METHODS = (ENOUGH_EPISODES, ENOUGH_TASKS, ENOUGH_NON_DUMMY, ANY_AGREES, ALL_AGREE)
 
 CONSTANT, EXPONENTIAL, LOGNORMAL, OBSERVED = "constant", "exponential", "lognormal", "observed"

@@ -1,0 +1,249 @@
+"""Predict a step: from limits and workload to step time, throughput and the bottleneck."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from skillpack.capacity import inputs as keys
+from skillpack.capacity import parameters as names
+from skillpack.capacity.inputs import Inputs
+from skillpack.capacity.limits import LLM_CALLS, RELEASED, RUNNING_EPISODES, Limit, ceiling_of, engines_of, limits_of
+from skillpack.capacity.parameters import assumption, assumptions, number
+from skillpack.capacity.queueing import slowdown
+from skillpack.capacity.workload import AGREES, METHODS, Durations, Workload, read_durations
+from skillpack.script import BadInput
+
+if TYPE_CHECKING:
+    from skillpack.capacity.simulate import Simulation
+
+STEPS = 400
+
+STRAGGLERS, UPDATE, TIMEOUTS, RESUME = "stragglers", "update", "timeouts", "resume"
+
+LIKELY_ASSUMED = (
+    names.UPDATE,
+    names.RESUME,
+    names.OVERHEAD,
+    names.LLM_SHARE,
+    names.VANISH,
+)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted step: the workload that was simulated, what came out (None: the step never ends), and why."""
+
+    engine: str
+    workload: Workload
+    limits: list[Limit]
+    simulation: Simulation | None
+    bottleneck: str
+    shares: dict[str, float]
+    assumptions: list[dict[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the prediction as a JSON object."""
+        return {
+            "engine": self.engine,
+            "concurrency": self.workload.concurrency,
+            "slots": self.workload.slots,
+            "step": None if self.simulation is None else _rounded(asdict(self.simulation)),
+            "bottleneck": self.bottleneck,
+            "shares": _rounded(self.shares),
+            "limits": [limit.as_json() for limit in self.limits],
+            "assumptions": self.assumptions,
+        }
+
+
+def predict(inputs: Inputs, engine: str | None = None, steps: int = STEPS, seed: int = 0) -> Prediction:
+    """Predict the steps of a training.
+
+    Raises BadInput that names what is missing: max_env_worker, num_repeat, train_batch_size and
+    the duration of an episode are needed.
+    """
+    from skillpack.capacity.simulate import simulate
+
+    engine = engine or default_engine(inputs)
+    limits = limits_of(inputs, (engine,))
+    workload, assumed = workload_of(inputs, limits, engine)
+    simulation = simulate(workload, steps, seed)
+    shares = phase_shares(workload, simulation)
+    return Prediction(
+        engine, workload, limits, simulation, name_bottleneck(workload, limits, engine, shares), shares, assumed
+    )
+
+
+def default_engine(inputs: Inputs) -> str:
+    """Return the kind of engine that is predicted where none is named: the one that people train with."""
+    return engines_of(inputs)[-1]
+
+
+def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[Workload, list[dict[str, Any]]]:
+    """Return the workload that the inputs describe, and what had to be assumed."""
+    needed = (keys.MAX_ENV_WORKER, keys.NUM_REPEAT, keys.TRAIN_BATCH_SIZE)
+    missing = [key for key in needed if inputs.value(key) is None]
+    if missing:
+        raise BadInput(
+            f"{', '.join(missing)} not known",
+            expected="a configuration",
+            hint="FILE, --from FILE, or --max-env-worker N --num-repeat N --batch-size N",
+        )
+    durations, assumed = _durations(inputs)
+    batch, repeat = inputs.value(keys.TRAIN_BATCH_SIZE), inputs.value(keys.NUM_REPEAT)
+    method = inputs.value(keys.METHOD) or METHODS[1]
+    slots = _ceiling(limits, engine, but=keys.CLIENT_POOLS)
+    clients, pool = inputs.value(keys.CLIENTS) or 1, inputs.value(keys.CLIENT_POOL)
+    if pool is None:
+        pool = 2 * slots
+        assumed.append(
+            assumption("client_pools", "never bind", "the clients' max_parallel; --clients N --client-pool N")
+        )
+    relevant = LIKELY_ASSUMED if inputs.value(names.VANISH) is None else (*LIKELY_ASSUMED, names.TIMEOUT)
+    calls = ceiling_of(limits, engine, LLM_CALLS)
+    return Workload(
+        durations=durations,
+        slots=slots,
+        pools=(pool,) * clients,
+        batch=batch,
+        repeat=repeat,
+        method=method if method in METHODS else METHODS[1],
+        overhead=number(inputs, names.OVERHEAD),
+        resume=number(inputs, names.RESUME),
+        update=number(inputs, names.UPDATE),
+        tasks_per_client=_tasks_per_client(inputs, batch, clients),
+        agree_after=inputs.value(names.AGREE_AFTER) if method in AGREES else None,
+        dummy_share=number(inputs, names.DUMMY_SHARE),
+        vanish=number(inputs, names.VANISH),
+        timeout=number(inputs, names.TIMEOUT),
+        sweep=10.0 if engine == RELEASED else 0.0,
+        llm_share=number(inputs, names.LLM_SHARE),
+        llm_parallel=calls.value if calls.binding else None,
+    ), [*assumed, *assumptions(inputs, relevant)]
+
+
+def _durations(inputs: Inputs) -> tuple[Durations, list[dict[str, Any]]]:
+    path = inputs.value(names.DURATIONS)
+    if path is not None:
+        return read_durations(path) if isinstance(path, str) else Durations.from_values(path), []
+    mean = inputs.value(names.EPISODE_SECONDS)
+    if mean is None:
+        raise BadInput(
+            "the duration of an episode is unknown, so no step time can be told",
+            expected="--episode-seconds MEAN, with --episode-p95 S if it is known, or --durations FILE",
+            hint=names.PARAMETERS[names.EPISODE_SECONDS].measure,
+        )
+    p95 = inputs.value(names.EPISODE_P95)
+    if p95 is not None:
+        return Durations.of(mean, p95=p95), [assumption("distribution", "lognormal", "--durations FILE")]
+    return Durations.of(mean), [assumption("distribution", "exponential", "--episode-p95 SECONDS or --durations FILE")]
+
+
+def _tasks_per_client(inputs: Inputs, batch: int, clients: int) -> int | None:
+    """Return how many tasks a client may start in a step: by its throttle policy, or because it waits for its batch."""
+    if inputs.value(names.CLIENT_LOOP) == names.BATCH:
+        return -(-batch // clients)
+    ratio = inputs.value(names.THROTTLE_RATIO)
+    return None if ratio is None else math.ceil(ratio * batch)
+
+
+def _ceiling(limits: Sequence[Limit], engine: str, but: str) -> int:
+    """Return the lowest limit on running episodes but one. Raises BadInput if none is known."""
+    value = ceiling_of([limit for limit in limits if limit.name != but], engine, RUNNING_EPISODES).value
+    if value is None:
+        raise BadInput("no limit on running episodes is known", hint="--max-env-worker N --num-repeat N")
+    return value
+
+
+def phase_shares(workload: Workload, simulation: Simulation | None) -> dict[str, float]:
+    """Return the share of a step in each phase: full (all slots taken), tail, timeouts, update, resume."""
+    if simulation is None:
+        return {}
+    step = simulation.step.mean
+    lost = min(simulation.lost_to_timeouts, simulation.collect + simulation.tail)
+    rolling = simulation.collect + simulation.tail
+    kept = (rolling - lost) / rolling if rolling else 1.0
+    return {
+        "full": simulation.collect * kept / step,
+        STRAGGLERS: simulation.tail * kept / step,
+        TIMEOUTS: lost / step,
+        UPDATE: workload.update / step,
+        RESUME: workload.resume / step,
+    }
+
+
+def name_bottleneck(workload: Workload, limits: Sequence[Limit], engine: str, shares: dict[str, float]) -> str:
+    """Name what holds a step up.
+
+    The phase that takes most of the step is meant: stragglers, timeouts, update or resume; in the
+    full phase it is what the episodes wait for: the LLM's limit if contention for it takes more
+    than half of an episode, else the limit that sets the concurrency.
+    """
+    if not shares:
+        return keys.THROTTLE
+    worst = max(shares, key=lambda phase: shares[phase])
+    if worst != "full":
+        return worst
+    if slowdown(workload.concurrency, workload.llm_share, workload.llm_parallel) > 2:
+        return ceiling_of(limits, engine, LLM_CALLS).binding[0]
+    return ceiling_of(limits, engine).binding[0]
+
+
+def gains(prediction: Prediction, steps: int = STEPS // 2, seed: int = 0) -> list[dict[str, Any]]:
+    """Return what relaxing one thing would bring, largest first: factor on episodes per hour and on step time.
+
+    The limit that sets the concurrency is doubled, and so is the one on LLM calls; stragglers are
+    given the mean duration; the patience with vanished clients and the update time are halved.
+    """
+    from skillpack.capacity.simulate import simulate
+
+    workload = prediction.workload
+    base = simulate(workload, steps, seed)
+    if base is None:
+        return []
+    changed: dict[str, Workload] = {}
+    limit = _limit(prediction.limits, ceiling_of(prediction.limits, prediction.engine).binding[0])
+    wider = replace(workload, slots=2 * workload.slots)
+    if limit.name == keys.CLIENT_POOLS:
+        wider = replace(workload, pools=tuple(2 * pool for pool in workload.pools))
+    changed[f"twice the {limit.name} (raised by: {limit.raised_by})"] = wider
+    if workload.llm_parallel is not None and workload.llm_share:
+        calls = _limit(prediction.limits, ceiling_of(prediction.limits, prediction.engine, LLM_CALLS).binding[0])
+        more = replace(workload, llm_parallel=2 * workload.llm_parallel)
+        changed[f"twice the {calls.name} (raised by: {calls.raised_by})"] = more
+    if workload.durations.cv:
+        changed["every episode of mean length"] = replace(
+            workload, durations=Durations.of(workload.durations.mean, cv=0)
+        )
+    if workload.vanish:
+        changed["half the discard_episode_timeout"] = replace(workload, timeout=workload.timeout / 2)
+    if workload.update:
+        changed["half the update time"] = replace(workload, update=workload.update / 2)
+    found = []
+    for name, other in changed.items():
+        after = simulate(other, steps, seed)
+        if after is not None:
+            found.append(
+                {
+                    "change": name,
+                    "episodes_per_hour_factor": round(after.episodes_per_hour.mean / base.episodes_per_hour.mean, 3),
+                    "step_time_factor": round(after.step.mean / base.step.mean, 3),
+                }
+            )
+    return sorted(found, key=lambda gain: gain["step_time_factor"])
+
+
+def _limit(limits: Sequence[Limit], name: str) -> Limit:
+    return next(limit for limit in limits if limit.name == name)
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the same object with floats of four significant digits."""
+    shown: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            value = _rounded(value)
+        shown[key] = float(f"{value:.4g}") if isinstance(value, float) else value
+    return shown
