@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,7 +109,10 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
-    """Read with Arrow while the download goes on; raises ArrowInvalid at a cell that is no number."""
+    """Read block by block while the download goes on; raises ArrowInvalid at a cell that is no number.
+
+    A block ends with a line: below the header there are only numbers, so no line break is quoted.
+    """
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -117,27 +120,24 @@ def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
     places = match_columns(header, experiment, keys)
     wanted = sorted({0, *(place for pair in places.values() for place in pair if place is not None)})
     names = [f"c{place}" for place in range(len(header))]
-    ragged: list[tuple[int | None, int]] = []
+    ragged: list[int] = []
 
     def skip(row: Any) -> str:
-        ragged.append((row.number, row.actual_columns))
+        ragged.append(row.actual_columns)
         return "skip"
 
-    empty = not body.more()
-    if empty:
-        table = pyarrow.table({name: pyarrow.array([], "float64") for name in names})
-    else:
-        reader = arrow_csv.open_csv(
-            pyarrow.PythonFile(body, mode="r"),
-            read_options=arrow_csv.ReadOptions(column_names=names, block_size=BLOCK),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=skip, newlines_in_values=False),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pyarrow.float64()),
-                include_columns=[names[place] for place in wanted],
-                null_values=ABSENT,
-            ),
-        )
-        table = reader.read_all()
+    how = {
+        "read_options": arrow_csv.ReadOptions(column_names=names, block_size=1 << 20),
+        "parse_options": arrow_csv.ParseOptions(invalid_row_handler=skip),
+        "convert_options": arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.float64()),
+            include_columns=[names[place] for place in wanted],
+            null_values=ABSENT,
+        ),
+    }
+    schema = pyarrow.schema([(names[place], pyarrow.float64()) for place in wanted])
+    blocks = [arrow_csv.read_csv(pyarrow.BufferReader(lines), **how) for lines in body.blocks()]
+    table = pyarrow.concat_tables(blocks) if blocks else schema.empty_table()
     body.check_length()
     steps = _array(table["c0"])[0].astype("int64")
     export = Export(without_column=[key for key in keys if key not in places])
@@ -146,8 +146,7 @@ def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
         if stamp and not body.ended_line and not export.cut:
             export.cut = _short_stamp(export.series[key])
     if ragged:
-        columns = ragged[-1][1]
-        export.cut = f"a row has {columns} of {len(header)} columns: the file is cut off or broken"
+        export.cut = f"a row has {ragged[-1]} of {len(header)} columns: the file is cut off or broken"
     return export
 
 
@@ -248,11 +247,19 @@ class _Body(io.RawIOBase):
             raise CallFailed("the download is not a CSV export")
         return names
 
-    def more(self) -> bool:
-        """Tell whether anything follows what was read."""
-        if not self._ahead:
-            self._ahead = self._read(BLOCK)
-        return bool(self._ahead)
+    def blocks(self) -> Iterator[Any]:
+        """Yield the rest in buffers of some MB that end with a line."""
+        import pyarrow
+
+        begun, self._ahead = self._ahead, b""
+        while piece := self._read(BLOCK):
+            piece = begun + piece
+            end = piece.rfind(b"\n") + 1
+            begun = piece[end:]
+            if end:
+                yield pyarrow.py_buffer(piece).slice(0, end)
+        if begun.strip():
+            yield pyarrow.py_buffer(begun)
 
     @property
     def ended_line(self) -> bool:

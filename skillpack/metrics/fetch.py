@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -14,16 +13,14 @@ from typing import Any, Literal
 from skillpack.metrics import experiment as api
 from skillpack.metrics.cache import Cache
 from skillpack.metrics.credentials import find_key
-from skillpack.metrics.export_csv import Export, download_session, read_export
+from skillpack.metrics.export_csv import download_session
+from skillpack.metrics.exporting import Exporter, LastPoints, Progress
 from skillpack.metrics.select import Choice, choose, expected_states, is_pattern, requested
 from skillpack.metrics.series import KeyStatus, RunMetrics, Series, iso
 from skillpack.metrics.session import CallFailed, Note, Retries, Session
 from skillpack.metrics.urls import Place, parse_place
 from skillpack.metrics.window import Window, settle
 from skillpack.script import NO, BadInput, ScriptError, Unavailable
-
-EXPIRED = {403, 404, 410}
-"""Statuses of an object store whose link has run out."""
 
 
 class RunNotFetched(ScriptError):
@@ -49,7 +46,7 @@ class Options:
     media: bool = False
     cache_root: Path | None = None
     note: Note = lambda text: None
-    progress: Callable[[int, int], None] = lambda to_come, done: None
+    progress: Progress = lambda to_come, done: None
 
 
 def fetch_run(
@@ -99,7 +96,6 @@ class Fetcher:
     def __init__(self, options: Options) -> None:
         self.options = options
         self._sessions: dict[str, Session] = {}
-        self._routes: dict[str, str] = {}
         self._downloads = download_session() if not options.offline else None
 
     def session(self, origin: str) -> Session:
@@ -167,9 +163,11 @@ class Fetcher:
             for key in missing:
                 status[key].state, status[key].why = "failed", "not in the cache, and --offline forbids fetching it"
         elif missing:
-            batches = _Batches(self, self.session(place.api), run, workers or self.options.workers)
-            series.update(batches.fetch(missing, status))
-            path = batches.path
+            exporter = Exporter(
+                self.session(place.api), run, self._downloads, workers or self.options.workers, self.options.progress
+            )
+            series.update(exporter.fetch(missing, status))
+            path = exporter.path
             self._keep(run, available or missing, [series[key] for key in missing if status[key].ok])
         metrics = RunMetrics({key: series[key] for key in status if key in series}, status, {}, window.x)
         settle(metrics, window, self.options.duplicates)
@@ -178,7 +176,7 @@ class Fetcher:
             metrics.meta["media_keys"] = self._media_keys(run)
         return metrics
 
-    def keys(self, place: Place) -> tuple[api.Experiment, list[str], list[str], dict[str, tuple[int, float | None]]]:
+    def keys(self, place: Place) -> tuple[api.Experiment, list[str], list[str], LastPoints]:
         """Return a run, its scalar keys, its media keys and the last point of each scalar key that has one.
 
         Raises RunNotFetched, also where the list cannot be read to its end, and Unavailable.
@@ -189,7 +187,7 @@ class Fetcher:
             scalar = api.list_keys(session, run)
         except CallFailed as failure:
             raise _refusal(place, failure) from None
-        last: dict[str, tuple[int, float | None]] = {}
+        last: LastPoints = {}
         for start in range(0, len(scalar), api.EXPORT_COLUMNS):
             last.update(api.last_points(session, run, scalar[start : start + api.EXPORT_COLUMNS]) or {})
         return run, scalar, self._media_keys(run), last
@@ -297,147 +295,6 @@ class Fetcher:
             "aliases": {choice.asked: choice.keys[0] for choice in choices if choice.alias},
             "fetched": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         }
-
-
-class _Batches:
-    """Exports a run's keys, 16 to a file, and checks what comes."""
-
-    def __init__(self, fetcher: Fetcher, session: Session, run: api.Experiment, workers: int) -> None:
-        self.options = fetcher.options
-        self.session = session
-        self.run = run
-        self.workers = workers
-        self._routes = fetcher._routes
-        self._downloads = fetcher._downloads
-
-    @property
-    def path(self) -> str:
-        """Say which way the points came."""
-        route = self._routes.get(self.session.api, api.HOUSE)
-        detail = f"{api.EXPORT_COLUMNS} keys per file" if route == api.HOUSE else "a file per key"
-        return f"swanlab {self.session.sdk_version} client, {route} ({detail})"
-
-    def fetch(self, keys: Sequence[str], status: dict[str, KeyStatus]) -> dict[str, Series]:
-        """Return the series of ``keys``; those that failed or are empty are marked in ``status``."""
-        parts = [keys[start : start + api.EXPORT_COLUMNS] for start in range(0, len(keys), api.EXPORT_COLUMNS)]
-        self.options.progress(len(keys), 0)
-        series: dict[str, Series] = {}
-
-        def one(part: Sequence[str]) -> tuple[Export, dict[str, str], dict[str, tuple[int, float | None]] | None]:
-            export, failures = self._batch(part)
-            last = api.last_points(self.session, self.run, part)
-            self._retry_incomplete(export, failures, last)
-            self.options.progress(0, len(part))
-            return export, failures, last
-
-        with ThreadPoolExecutor(max(1, min(self.workers, len(parts)))) as pool:
-            for export, failures, last in pool.map(one, parts):
-                series.update(export.series)
-                self._judge(export, failures, last, status)
-        return series
-
-    def _batch(self, keys: Sequence[str]) -> tuple[Export, dict[str, str]]:
-        """Export some keys; return what came and, per key, why it did not."""
-        try:
-            export = self._export(keys)
-        except CallFailed as failure:
-            if len(keys) == 1 or failure.passing or failure.status in (401, 403):
-                return Export(), dict.fromkeys(keys, str(failure))
-            return self._one_by_one(keys)  # a single bad key spoils a batch
-        failures: dict[str, str] = {}
-        if export.cut:
-            failures = dict.fromkeys(export.series, export.cut)
-        failures.update(export.unreadable)
-        if export.without_column and len(keys) > 1:
-            further, reasons = self._one_by_one(export.without_column)
-            export.series.update(further.series)
-            export.without_column = further.without_column
-            failures.update(reasons)
-        return export, failures
-
-    def _one_by_one(self, keys: Sequence[str]) -> tuple[Export, dict[str, str]]:
-        whole, failures = Export(), {}
-        for key in keys:
-            export, reasons = self._batch([key])
-            whole.series.update(export.series)
-            whole.without_column += export.without_column
-            failures.update(reasons)
-        return whole, failures
-
-    def _export(self, keys: Sequence[str]) -> Export:
-        """Export and download, with a new link where one has run out or the file is cut off."""
-        attempt = 0
-        while True:
-            if self._routes.get(self.session.api) == api.COLUMN_CSV and len(keys) > 1:
-                raise CallFailed("this server exports one key at a time")
-            link = self._link(keys)
-            try:
-                export = read_export(self._downloads, link, self.run.name or self.run.cuid, keys)
-                if not export.cut or attempt:
-                    return export
-                reason = export.cut
-            except CallFailed as failure:
-                if attempt >= self.options.retries.times or not (failure.passing or failure.status in EXPIRED):
-                    raise
-                if failure.status in EXPIRED and attempt:
-                    raise  # not the link's age, then
-                reason = str(failure)
-            attempt += 1
-            wait = self.options.retries.wait(attempt)
-            self.options.note(f"{reason}; exporting again in {wait:.1f} s")
-            time.sleep(wait)
-
-    def _link(self, keys: Sequence[str]) -> str:
-        if self._routes.get(self.session.api) != api.COLUMN_CSV:
-            try:
-                return api.export_link(self.session, self.run, keys)
-            except CallFailed as failure:
-                if failure.status not in api.GONE or len(keys) > 1:
-                    raise
-        link = api.column_link(self.session, self.run, keys[0])
-        self._routes[self.session.api] = api.COLUMN_CSV
-        return link
-
-    def _retry_incomplete(
-        self, export: Export, failures: dict[str, str], last: dict[str, tuple[int, float | None]] | None
-    ) -> None:
-        """Export keys again, once and alone, that end before the run's last step."""
-        for key in [key for key in export.series if key not in failures and self._shortfall(export.series[key], last)]:
-            again, reasons = self._batch([key])
-            export.series.update(again.series)
-            failures.update(reasons)
-
-    def _shortfall(self, series: Series, last: dict[str, tuple[int, float | None]] | None) -> str:
-        """Say what is missing at the end of a series of a run that has ended."""
-        if self.run.running or not last or series.key not in last:
-            return ""
-        step = last[series.key][0]
-        if len(series) and series.steps[-1] >= step:
-            return ""
-        end = f"ends at step {series.steps[-1]}" if len(series) else "is empty"
-        return f"incomplete: the export {end}, but the last logged step is {step}"
-
-    def _judge(
-        self,
-        export: Export,
-        failures: dict[str, str],
-        last: dict[str, tuple[int, float | None]] | None,
-        status: dict[str, KeyStatus],
-    ) -> None:
-        for key in export.without_column:
-            one = status[key]
-            if last is not None and key not in last:
-                one.state, one.why = "empty", "the key exists, but nothing was logged to it"
-            else:
-                one.state, one.why = "failed", "the export has no column for it"
-        for key, series in export.series.items():
-            one = status[key]
-            one.verified = last is not None and key in last
-            shortfall = self._shortfall(series, last)
-            if shortfall and key not in failures:
-                one.state, one.why = "failed", shortfall
-        for key, why in failures.items():
-            status[key].state, status[key].why = "failed", why
 
 
 def _refusal(place: Place, failure: CallFailed) -> ScriptError:

@@ -72,6 +72,7 @@ class Session:
         self.api = api
         self.retries = retries or Retries()
         self.note = note or (lambda text: None)
+        self.route = ""  # the export route that this host is known to need
         self._key = key
         self._sdk = _import_sdk()
         self.sdk_version = str(self._sdk.__version__)

@@ -80,6 +80,7 @@ class Switches:
     session_days: float = 3650
     garbage_cell: str = ""
     no_stats: bool = False
+    bytes_per_second: float = 0.0
 
 
 class FakeSwanLab:
@@ -94,6 +95,7 @@ class FakeSwanLab:
         self.truncated = 0
         self.served: dict[str, int] = {}
         self.lock = threading.Lock()
+        self._link_free = 0.0
         self._api = _listen(self, "api", port)
         self._store = _listen(self, "store", 0)
         self.url = f"http://127.0.0.1:{self._api.server_address[1]}"
@@ -110,6 +112,15 @@ class FakeSwanLab:
         for server in (self._api, self._store):
             server.shutdown()
             server.server_close()
+
+    def pace(self, sent: int, rate: float) -> None:
+        """Wait as a link of ``rate`` bytes per second, shared by all downloads, would make one wait; 0 is no limit."""
+        if not rate:
+            return
+        with self.lock:
+            self._link_free = max(self._link_free, time.monotonic()) + sent / rate
+            free = self._link_free
+        time.sleep(max(0.0, free - time.monotonic()))
 
     def fail(self, pattern: str, answer: int | str, times: int = 0, after: int = 0, retry_after: str = "") -> None:
         """Add a fault for the paths that ``pattern`` (a regular expression) is found in."""
@@ -361,13 +372,12 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(403, b"<Error><Code>AccessDenied</Code></Error>", "application/xml")
         length = len(blob) + (1000 if self.fake.switch.wrong_length else 0)
         self._head(200, "text/csv", {"Content-Length": str(length)})
-        if slow:
-            for start in range(0, len(blob), max(1, len(blob) // 8)):
-                self.wfile.write(blob[start : start + max(1, len(blob) // 8)])
-                self.wfile.flush()
-                time.sleep(0.1)
-        else:
-            self.wfile.write(blob)
+        rate = len(blob) / 0.8 if slow else self.fake.switch.bytes_per_second
+        piece = max(1, len(blob) // 8) if slow else 1 << 18
+        for start in range(0, len(blob), piece if rate else len(blob)):
+            part = blob[start : start + piece] if rate else blob
+            self.wfile.write(part)
+            self.fake.pace(len(part), rate)
         if self.fake.switch.wrong_length:
             self.close_connection = True
         return None
