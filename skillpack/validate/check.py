@@ -29,7 +29,7 @@ def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) ->
     if not skill.source.unreadable:
         for check in CHECKS:
             problems += check(skill)
-    report = SkillReport(skill.name, folder.path, skill.description, clients=readings)
+    report = SkillReport(skill.name, folder.path, skill.description, skill.line("description"), clients=readings)
     report.ignored = skill.ignored(folder.file_name) or frozenset()
     report.problems, report.suppressed = _sift(problems, skill)
     return report
@@ -49,7 +49,7 @@ def client_problems(readings: dict[str, Reading], file: str) -> Iterator[Problem
         severity = rule(name).severity
         if severity == "error" and (name, line) not in grave:
             severity = "warn"
-        detail = "; ".join(f"{', '.join(clients)} {text}" for text, clients in texts.items())
+        detail = "; ".join(f"{', '.join(clients)}: {text}" for text, clients in texts.items())
         involved = tuple(dict.fromkeys(client for clients in texts.values() for client in clients))
         yield problem(name, detail, line=line, file=file, severity=severity, clients=involved)
 

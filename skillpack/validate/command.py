@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
+from skillpack.files import write_atomically
 from skillpack.pack import skills_dir
-from skillpack.script import NO, YES, Command, json_option
+from skillpack.script import NO, YES, BadInput, Command, json_option
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.discover import SkillFolder, find_skills
+from skillpack.validate.problems import SkillReport, problem
 
-_FAIL = {NO: "a skill has a problem as grave as --fail-on"}
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+_OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command(
     "validate",
     cls=Command,
-    exit_codes=_FAIL,
+    exit_codes={NO: "a skill has a problem as grave as --fail-on"},
     example="skills validate ~/.claude/skills --client claude-code --no-run",
 )
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
@@ -32,20 +32,24 @@ _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     "clients",
     multiple=True,
     type=click.Choice(list(CLIENTS)),
-    help="Ask only this client; may be repeated.",
+    help="Ask only this client; may be repeated.  [default: all]",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
     default="error",
     show_default=True,
-    help="The gravest severity that passes is the one below.",
+    help="The least grave problem that makes the exit code 1.",
 )
 @click.option("--explain", metavar="RULE", help="Print what a rule means and how it is mended, and stop.")
+@click.option("--fix", is_flag=True, help="First mend what is mechanical; everything else stays byte for byte.")
+@click.option("--sarif", type=_OUTPUT, metavar="FILE", help="Write SARIF 2.1.0 to FILE, or - for stdout.")
+@click.option("--github", is_flag=True, help="Print GitHub annotations instead of text.")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Write JUnit XML to FILE, or - for stdout.")
 @click.option(
     "--python",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Interpreter to run the scripts with.",
+    help="Interpreter to run the scripts with.  [default: this one]",
 )
 def validate_command(
     paths: tuple[Path, ...],
@@ -54,64 +58,39 @@ def validate_command(
     clients: tuple[str, ...],
     fail_on: str,
     explain: str | None,
+    fix: bool,
+    sarif: Path | None,
+    github: bool,
+    junit: Path | None,
     python: Path | None,
 ) -> int:
     """Tell what each client does with each skill, and check files, text and scripts.
 
     PATH is a skill's folder, a folder of skills or a SKILL.md; without one, the pack's own skills
-    are checked.
+    are checked. Scripts are run as their evals/scripts.yaml says, in scratch folders.
     """
+    if explain is not None:
+        _explain(explain, as_json)
+        return YES
+    if as_json + github + (str(sarif) == "-") + (str(junit) == "-") > 1:
+        raise BadInput(
+            "two documents are to go to stdout",
+            expected="one of --json, --github, --sarif - and --junit -",
+            hint="give --sarif or --junit the name of a file",
+        )
     from skillpack.validate.check import check_skills
 
+    if fix:
+        from skillpack.validate.fix import fix_skill
+
+        for folder in list(_folders(paths)):
+            for change in fix_skill(folder):
+                click.echo(f"mended {change}", err=True)
     reports = check_skills(_folders(paths), clients or tuple(CLIENTS))
-    if as_json:
-        from skillpack.validate.reports.as_json import document
-
-        click.echo(json.dumps(document(reports, fail_on), ensure_ascii=False, indent=2))
-    else:
-        from skillpack.validate.reports.text import write
-
-        write(reports, fail_on)
+    if not no_run:
+        _run_scripts(reports, python)
+    _give_out(reports, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
     return NO if any(report.failed(fail_on) for report in reports) else YES
-
-
-@click.command("list", cls=Command, example="skills list ~/.claude/skills --json")
-@click.argument("path", required=False, type=click.Path(path_type=Path))
-@json_option
-def list_command(path: Path | None, as_json: bool) -> None:
-    """List the skills at and below PATH (the pack's own if none): name, version, class and description."""
-    from skillpack.validate.checks.skill import Skill
-    from skillpack.validate.source import read_skill
-
-    entries = [_entry(Skill(read_skill(folder))) for folder in _folders([path] if path else [])]
-    if as_json:
-        click.echo(json.dumps({"skills": entries}, ensure_ascii=False, indent=2))
-        return
-    from shutil import get_terminal_size
-    from textwrap import fill
-
-    width = min(get_terminal_size().columns, 100)
-    for entry in entries:
-        facts = [
-            entry["version"] and f"v{entry['version']}",
-            entry["soc-code"] and f"SOC {entry['soc-code']} {entry['soc-title']}",
-        ]
-        click.echo("  ".join([entry["name"], *filter(None, facts)]))
-        click.echo(
-            fill(entry["description"] or "(no description)", width, initial_indent="    ", subsequent_indent="    ")
-        )
-
-
-def _entry(skill: Any) -> dict[str, str]:
-    metadata = skill.fields.get("metadata")
-    values = {key.value: value.value for key, value in metadata.pairs} if metadata is not None else {}
-    return {
-        "name": skill.name,
-        "path": str(skill.folder.path),
-        "description": " ".join(skill.description.split()),
-        "license": skill.field("license"),
-        **{key: values.get(key, "") for key in ("version", "author", "soc-code", "soc-title")},
-    }
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:
@@ -121,3 +100,80 @@ def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:
             if folder.path not in seen:
                 seen.add(folder.path)
                 yield folder
+
+
+def _run_scripts(reports: list[SkillReport], python: Path | None) -> None:
+    """Run the scripts of the skills that have any, and tell each case that fails as a problem."""
+    from skillpack.validate.evals import run_scripts
+
+    results = run_scripts([report.path for report in reports if (report.path / "scripts").is_dir()], python=python)
+    for report in reports:
+        report.scripts = results.get(report.path, [])
+        for result in report.scripts:
+            if not result.ok:
+                found = problem("script-case", f"{result.case}: {result.why}", file="evals/scripts.yaml")
+                report.add(found, mend=f"Run it yourself: {result.command}")
+
+
+def _give_out(
+    reports: list[SkillReport],
+    fail_on: str,
+    *,
+    as_json: bool,
+    github: bool,
+    sarif: Path | None,
+    junit: Path | None,
+) -> None:
+    if sarif is not None:
+        from skillpack.validate.reports.sarif import document as sarif_document
+
+        _write(sarif, json.dumps(sarif_document(reports), ensure_ascii=False, indent=2) + "\n")
+    if junit is not None:
+        from skillpack.validate.reports.junit import document as junit_document
+
+        _write(junit, junit_document(reports, fail_on))
+    if as_json:
+        from skillpack.validate.reports.as_json import document
+
+        click.echo(json.dumps(document(reports, fail_on), ensure_ascii=False, indent=2))
+    elif github:
+        from skillpack.validate.reports.github import lines
+
+        for line in lines(reports):
+            click.echo(line)
+    elif "-" not in (str(sarif), str(junit)):
+        from skillpack.validate.reports.text import write
+
+        write(reports, fail_on)
+
+
+def _write(path: Path, text: str) -> None:
+    if str(path) == "-":
+        click.echo(text, nl=False)
+    else:
+        write_atomically(path, text)
+
+
+def _explain(name: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from skillpack.validate.rules import rule
+
+    found = rule(name)
+    if as_json:
+        click.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2))
+        return
+    click.echo(f"{found.id} ({found.severity})  {found.title}\n\n{found.means}\n\nMend: {found.mend}")
+    click.echo(f"Mended by --fix: {'yes' if found.fix else 'no'}")
+    click.echo(f"Clients: {', '.join(found.clients) or 'not about a client'}\nSource: {found.source}")
+
+
+@click.command("list", cls=Command, example="skills list ~/.claude/skills --json")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@json_option
+def list_command(path: Path | None, as_json: bool) -> None:
+    """List the skills at and below PATH (the pack's own if none): name, version, class and description."""
+    from skillpack.validate.listing import entries, text
+
+    listed = entries(_folders([path] if path else []))
+    click.echo(json.dumps({"skills": listed}, ensure_ascii=False, indent=2) if as_json else text(listed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ class SkillReport:
     name: str
     path: Path
     description: str = ""
+    description_line: int = 1
     problems: list[Problem] = field(default_factory=list)
     clients: dict[str, Reading] = field(default_factory=dict)
     scripts: list[CaseResult] = field(default_factory=list)
@@ -61,8 +62,10 @@ class SkillReport:
     """The rules that SKILL.md asks to be left out."""
     suppressed: int = 0
 
-    def add(self, found: Problem) -> None:
-        """Add a problem of SKILL.md, unless the file asks for it to be left out."""
+    def add(self, found: Problem, *, mend: str = "") -> None:
+        """Add a problem, unless SKILL.md asks for it to be left out; ``mend`` tells more than the rule does."""
+        if mend:
+            found = replace(found, fix=mend)
         if self.ignored & {found.rule, "*"}:
             self.suppressed += 1
         else:

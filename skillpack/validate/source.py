@@ -29,7 +29,7 @@ class Block:
 
     def file_line(self, line: int) -> int:
         """Return the number, from 1, of the file's line for a line of the block, from 0 (-1: the opening fence)."""
-        return self.line + line + 1
+        return max(1, self.line + line + 1)
 
 
 @dataclass

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from skillpack.validate.checks import files, metadata, scripts
+from skillpack.validate.checks import body, description, files, links, metadata, openai, safety, scripts
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem
 
-CHECKS: tuple[Callable[[Skill], Iterable[Problem]], ...] = (metadata.check, files.check, scripts.check)
+CHECKS: tuple[Callable[[Skill], Iterable[Problem]], ...] = tuple(
+    module.check for module in (metadata, description, files, body, links, scripts, openai, safety)
+)

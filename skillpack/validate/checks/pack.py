@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from skillpack.validate.checks.description import competing
 from skillpack.validate.problems import SkillReport, problem
 
 
 def check(reports: Sequence[SkillReport]) -> None:
     """Add the problems that skills have with each other to their reports."""
     _check_names(reports)
+    _check_descriptions([report for report in reports if report.description])
+
+
+def _check_descriptions(reports: Sequence[SkillReport]) -> None:
+    rivals: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+    for one, other, cosine in competing([report.description for report in reports]):
+        rivals[one].append((cosine, other))
+        rivals[other].append((cosine, one))
+    for index, found in rivals.items():
+        cosine, nearest = max(found)
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        detail = f"with {reports[nearest].name} ({reports[nearest].path}), {cosine:.2f}{more}"
+        reports[index].add(problem("description-competes", detail, line=reports[index].description_line))
 
 
 def _check_names(reports: Sequence[SkillReport]) -> None:

@@ -3,21 +3,86 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
+import shutil
+import subprocess
 import warnings
 from collections.abc import Iterator
 
+from skillpack.validate.checks.commands import check_commands
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem, problem
 
+_ASKS = {
+    "input": "input()",
+    "getpass": "getpass()",
+    "click.prompt": "click.prompt()",
+    "click.confirm": "click.confirm()",
+    "click.pause": "click.pause()",
+    "typer.prompt": "typer.prompt()",
+    "typer.confirm": "typer.confirm()",
+    "getpass.getpass": "getpass.getpass()",
+}
+_SHELL_ASKS = re.compile(r"^(?!\s*#).*\b(read\s+(?:-\w+\s+)*-\w*p|select\s+\w+\s+in)\b", re.MULTILINE)
+_SHELL_ERROR = re.compile(r"line (\d+): (.*)")
+SHELL_SECONDS = 10
+
 
 def check(skill: Skill) -> Iterator[Problem]:
-    """Yield problems of the files in ``scripts/``."""
-    for file in skill.folder.files:
-        if file.startswith("scripts/") and file.endswith(".py"):
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    ast.parse(skill.text(file), file)
-            except (SyntaxError, ValueError) as error:
-                line = getattr(error, "lineno", None) or 1
-                yield problem("script-syntax", str(getattr(error, "msg", error)), line=line, file=file)
+    """Yield problems of the files in ``scripts/``, and of the commands that SKILL.md shows."""
+    scripts = [file for file in skill.folder.files if file.startswith("scripts/")]
+    for file in scripts:
+        text = skill.text(file)
+        if text.startswith("#!") and text.split("\n", 1)[0].endswith("\r"):
+            yield problem("script-shebang", "its first line ends with CR", file=file)
+        if file.endswith(".py"):
+            yield from _check_python(file, text)
+        elif file.endswith((".sh", ".bash")):
+            yield from _check_shell(skill, file, text)
+    if scripts:
+        yield from check_commands(skill, scripts)
+        if not any(file.startswith("evals/scripts.") for file in skill.folder.files):
+            yield problem("evals-missing", f"{len(scripts)} files in scripts/")
+
+
+def _check_python(file: str, text: str) -> Iterator[Problem]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.lstrip("\ufeff"), file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        yield problem(
+            "script-syntax", str(getattr(error, "msg", error)), line=getattr(error, "lineno", 1) or 1, file=file
+        )
+        return
+    if "isatty" in text or not any(name.rpartition(".")[2] in text for name in _ASKS):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _ASKS:
+            yield problem("script-prompts", _ASKS[ast.unparse(node.func)], line=node.lineno, file=file)
+            return
+
+
+def _check_shell(skill: Skill, file: str, text: str) -> Iterator[Problem]:
+    match = _SHELL_ASKS.search(text)
+    if match and not re.search(r"-t [012]\b|\[\[? *-t", text):
+        yield problem("script-prompts", match[1], line=text.count("\n", 0, match.start(1)) + 1, file=file)
+    shell = shutil.which("bash")
+    if shell is None or not text:
+        return
+    try:  # -n reads the script and runs nothing
+        done = subprocess.run(
+            [shell, "-n", "-s"],
+            input=text.encode("utf-8", "replace"),
+            capture_output=True,
+            timeout=SHELL_SECONDS,
+            env={"PATH": os.defpath},
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return
+    if done.returncode:
+        error = _SHELL_ERROR.search(done.stderr.decode("utf-8", "replace"))
+        line, detail = (int(error[1]), error[2]) if error else (1, "bash -n refuses it")
+        yield problem("script-syntax", detail, line=line, file=file)
