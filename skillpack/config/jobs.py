@@ -125,8 +125,8 @@ class _Reader:
         if "experiment_name" in self.job.kwargs:
             experiment = str(self.job.kwargs["experiment_name"].value)
         self.job.name = ast.unparse(targets[0]) if targets else experiment or f"line {self.call.lineno}"
-        for scope, step, dumped in self._handles(targets):
-            _Writes(self, scope, step, dumped).read()
+        for scope, start, dumped in self._handles(targets):
+            _Writes(self, scope, start, dumped).read()
         return self.job
 
     # -- kwargs
@@ -185,15 +185,19 @@ class _Reader:
 
     # -- where the job goes
 
-    def _handles(self, targets: list[ast.expr]) -> list[tuple[Scope, Step, str]]:
-        """Return (scope, the statement from which on, dumped expression) of every name that holds this job."""
-        handles = [(self.scope, self.step, ast.dump(_loaded(target))) for target in targets]
+    def _handles(self, targets: list[ast.expr]) -> list[tuple[Scope, Step | None, str]]:
+        """Return (scope, statement, dumped expression) of every name that holds this job from that statement on.
+
+        None instead of the statement: another method of the class, which may run or not.
+        """
+        handles: list[tuple[Scope, Step | None, str]] = [
+            (self.scope, self.step, ast.dump(_loaded(target))) for target in targets
+        ]
         attributes = [target for target in targets if isinstance(target, ast.Attribute)]
         if attributes and self.scope.owner is not None:
             for other in self.module.scopes:
                 if other.parent is self.scope.owner and other is not self.scope and other.steps:
-                    first = Step(other.steps[0].node, -1, (("call", id(other), 0),))
-                    handles += [(other, first, ast.dump(_loaded(target))) for target in attributes]
+                    handles += [(other, None, ast.dump(_loaded(target))) for target in attributes]
         if self._is_returned(targets):
             name = getattr(self.scope.node, "name", "")
             for scope in self.module.scopes:
@@ -214,15 +218,18 @@ class _Reader:
 class _Writes:
     """Reads what a scope writes to a job that the expression ``dumped`` holds from ``start`` on."""
 
-    def __init__(self, reader: _Reader, scope: Scope, start: Step, dumped: str) -> None:
+    def __init__(self, reader: _Reader, scope: Scope, start: Step | None, dumped: str) -> None:
         self.reader, self.scope, self.start = reader, scope, start
         self.job = reader.job
         self.aliases: dict[str, list[str]] = {dumped: []}
         """Dumped expression: the path below the job that it stands for."""
+        self.depth = 0
+        self.doubtful: set[str] = set()
+        """Names that may stand for such a path, or for something else."""
 
     def read(self) -> None:
         for step in self.scope.steps:
-            if step.index > self.start.index:
+            if self.start is None or step.index > self.start.index:
                 self._step(step)
 
     def _step(self, step: Step) -> None:
@@ -248,10 +255,13 @@ class _Writes:
     def _alias(self, target: ast.Name, value: ast.expr, step: Step) -> None:
         name = ast.dump(_loaded(target))
         path = self._path(value)
-        if path is not None and self._sure(step):
+        if not self._sure(step) and (path is not None or name in self.aliases):
+            self.doubtful.add(target.id)
+        if path is not None:
             self.aliases[name] = path
-        else:
+        elif self._sure(step):
             self.aliases.pop(name, None)
+            self.doubtful.discard(target.id)
 
     def _path(self, node: ast.expr) -> list[str] | None:
         """Return the path below the job that an expression stands for, or None."""
@@ -273,7 +283,7 @@ class _Writes:
                 self.job.ignored.append((path[0], line))
             return
         key = ".".join(path[1:])
-        if not self._sure(step):
+        if not self._sure(step) or _root(node) in self.doubtful:
             self.job.unknown.append(Unknown(key, line, "set under a condition, in a loop or in another method"))
             return
         if value is None:
@@ -298,6 +308,7 @@ class _Writes:
                 self.job.unknown.append(Unknown(f"{key}.{name}", item.lineno, error.reason))
 
     def _call(self, node: ast.Call, step: Step) -> None:
+        self._handed_on(node, step)
         if isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(node.args) == 3:
             path = self._path(node.args[0])
             if path is not None and isinstance(node.args[1], ast.Constant):
@@ -317,6 +328,22 @@ class _Writes:
             self.job.ignored.append((method, node.lineno))
         elif not path and method in ("set_data", "set_workflow"):
             self._setter(method, node, step)
+
+    def _handed_on(self, node: ast.Call, step: Step) -> None:
+        """Follow the job, or a part of its configuration, into a function of the script that it is passed to."""
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        target = next((s for s in self.scope.module.scopes if s.parameters and s.node.name == name), None)  # type: ignore[union-attr]
+        if target is None or target.parent is not self.scope.module.scope or target is self.scope or self.depth > 3:
+            return
+        given = [*zip(target.parameters, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
+        for parameter, argument in given:
+            path = self._path(argument)
+            if path is not None and parameter is not None:
+                start = Step(step.node, -1, ()) if self._sure(step) else None
+                inner = _Writes(self.reader, target, start, ast.dump(ast.Name(parameter, ast.Load())))
+                inner.aliases = dict.fromkeys(inner.aliases, path)
+                inner.depth = self.depth + 1
+                inner.read()
 
     def _setter(self, method: str, node: ast.Call, step: Step) -> None:
         given = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -341,7 +368,8 @@ class _Writes:
                 self._write([*repository, name], given.get(name), step, node)
 
     def _sure(self, step: Step) -> bool:
-        return step.guard == self.start.guard[: len(step.guard)]
+        """Tell whether a statement runs whenever the job is made."""
+        return self.start is not None and step.guard == self.start.guard[: len(step.guard)]
 
 
 def _targets_of(node: ast.stmt, call: ast.Call) -> list[ast.expr]:
@@ -350,6 +378,13 @@ def _targets_of(node: ast.stmt, call: ast.Call) -> list[ast.expr]:
     if isinstance(node, ast.AnnAssign) and node.value is call:
         return [node.target]
     return []
+
+
+def _root(node: ast.AST) -> str | None:
+    """Return the name that an attribute or item is reached from."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def _loaded(node: ast.expr) -> ast.expr:

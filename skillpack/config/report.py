@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ajet.copilot.job import ADDED
 from ajet.utils.config_tree import ConfigTree, Origin, plain
 from ajet.utils.config_yaml import dump_text
 from skillpack.config.keys import Key, all_keys, verl_targets
@@ -48,6 +49,8 @@ def diff(first: Source, second: Source) -> dict[str, Any]:
         if key.split(".")[0] in ("defaults", "hydra"):
             continue
         sides = [_state(source, key) for source in (first, second)]
+        if key in ADDED and all(side.get("value") in (None, ADDED[key]) for side in sides):
+            continue  # a dumped or constructed job has it, a YAML file not: no difference
         values = [(side["known"], side.get("value")) for side in sides]
         if values[0] != values[1] or not all(side["known"] for side in sides):
             differing.append({"key": key, "first": sides[0], "second": sides[1]})

@@ -181,7 +181,7 @@ def _from_job(path: Path, job: JobCall) -> Source:
     for key, reading in job.writes:
         _write(tree, key, reading, path)
         writes.set(key, reading.value, Origin("write", str(path), reading.line, note=reading.note))
-    for item in source.unknown:
+    for item in job.unknown:
         _forget(tree, item, job)
     return source
 

@@ -82,6 +82,9 @@ def _fill(
             filled[evaluator.evaluate(node.targets[0].slice, scope, here)] = (node.value, scope, here)
         elif sure and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = ast.copy_location(ast.Call(ast.Name("dict", ast.Load()), node.value.args, node.value.keywords), node)
-            filled.update(entries(evaluator, call, scope, here) or {})
+            more = entries(evaluator, call, scope, here) if node.value.func.attr == "update" else None  # type: ignore[attr-defined]
+            if more is None:
+                raise Unknowable(f"{name} is changed at line {node.lineno} by what cannot be read off", node)
+            filled.update(more)
         else:
             raise Unknowable(f"{name} is changed at line {node.lineno}", node)

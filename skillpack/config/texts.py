@@ -54,11 +54,14 @@ def lint(document: dict[str, Any]) -> str:
             place = ":".join(str(part) for part in (finding["file"], finding["line"]) if part)
             lines.append(f"{place}: {finding['severity']} {finding['rule']}: {finding['message']}")
             lines.append(f"    mend: {finding['mend']}")
-        for item in one["unknown"]:
-            path = one["source"].split("#")[0]
-            lines.append(f"{path}:{item['line']}: unknown {item['key'] or 'any kwarg'}: {item['reason']}")
+        lines += [unknown(one["source"], item) for item in one["unknown"]]
     counts = ", ".join(f"{count} {level}{'s' if count != 1 else ''}" for level, count in document["counts"].items())
     return "\n".join([*lines, f"{'ok' if document['ok'] else 'not ok'}: {counts}"])
+
+
+def unknown(source: str, item: dict[str, Any]) -> str:
+    """Return the line that tells what could not be read off a script."""
+    return f"{source.split('#')[0]}:{item['line']}: unknown {item['key'] or 'any kwarg'}: {item['reason']}"
 
 
 def _row(name: str, text: str) -> str:
