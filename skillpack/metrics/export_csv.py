@@ -243,8 +243,8 @@ class _Body(io.RawIOBase):
             head += piece
         self._ahead = head[end + 1 :]
         names = next(csv.reader([head[:end].decode("utf-8-sig", errors="replace")]), [])
-        if len(names) < 2:
-            raise CallFailed("the download is not a CSV export")
+        if not names or names[0].startswith("<") or (len(names) == 1 and names != ["step"]):
+            raise CallFailed(f"the download is not a CSV export{'' if names else ' but empty'}")
         return names
 
     def blocks(self) -> Iterator[Any]:

@@ -11,7 +11,6 @@ import contextlib
 import io
 import os
 import random
-import re
 import socket
 import sys
 import threading
@@ -29,9 +28,6 @@ RETRIED = {408, 418, 425, 429, 499, 500, 502, 503, 504}
 NOT_REACHED = -1
 LONGEST_WAIT = 30.0
 KNOWN_SDKS = "swanlab 0.7.20 to 0.10"
-
-TOO_MANY = re.compile(r"too many (\d{3}) error responses")
-"""How urllib3 words the last status under SDK 0.7, which raises without the response."""
 
 Note = Callable[[str], None]
 
@@ -114,11 +110,7 @@ class Session:
     def _send(self, client: Any, method: str, path: str, payload: Any) -> Any:
         with sdk_silenced():
             try:
-                answer = (
-                    client.get(path, params=payload, retries=0)
-                    if method == "GET"
-                    else client.post(path, payload, retries=0)
-                )
+                answer = client.get(path, params=payload) if method == "GET" else client.post(path, payload)
             except Exception as error:
                 raise self._failure(error, f"{method} {path}") from None
         # 0.7 answers (data, response), 0.8 and later an object with data
@@ -133,10 +125,8 @@ class Session:
         if response is None:
             response = getattr(error, "resp", None)
         if response is None:
-            kind = type(error).__name__
-            return CallFailed(
-                f"{call}: {self.api} not reached ({kind}: {self.clean(_innermost(error))})", status=NOT_REACHED
-            )
+            cause = self.clean(f"{type(error).__name__}: {_innermost(error)}")
+            return CallFailed(f"{call}: {self.api} not reached ({cause})", status=NOT_REACHED)
         message = ""
         with contextlib.suppress(Exception):
             message = f" {response.json()['message']}"
@@ -167,6 +157,8 @@ class Session:
             inner = _inner_session(client)
             if inner is not None:
                 inner.auth = no_auth
+                for adapter in inner.adapters.values():  # repeating is done here, where it is told and can be stopped
+                    adapter.max_retries = adapter.max_retries.new(total=0, raise_on_status=False)
             self._client = client
 
     def _refused(self, error: Exception, said: str) -> Unavailable:
