@@ -24,6 +24,7 @@ class Part:
         self.code: int | None = None
         self.signal: str | None = None
         self.seconds: float | None = None
+        self.ended_monotonic: float | None = None
         self._began = 0.0
 
     @property
@@ -42,7 +43,8 @@ class Part:
 
     def end(self, status: int) -> None:
         """Note the wait status of the command. A shell's 128 + n is told as signal n too."""
-        self.seconds = round(time.monotonic() - self._began, 3)
+        self.ended_monotonic = round(time.monotonic(), 3)
+        self.seconds = round(self.ended_monotonic - self._began, 3)
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         self.code = 128 + number if number else os.WEXITSTATUS(status)
         if not number and 128 < self.code < 128 + signal.NSIG:
@@ -61,6 +63,7 @@ class Part:
             "exit_code": self.code,
             "signal": self.signal,
             "seconds": self.seconds,
+            "ended_monotonic": self.ended_monotonic,
         }
 
 

@@ -49,14 +49,13 @@ class Status:
 
     @property
     def died(self) -> list[str]:
-        """The parts that ended badly by themselves."""
-        by_us = self.record.get("ended_by_us") or []
-        return [part["name"] for part in self.record["parts"] if part.get("exit_code") and part["name"] not in by_us]
+        """The parts that ended badly by themselves, the first to end first."""
+        return [part["name"] for part in _dead(self.record)]
 
     @property
     def signal(self) -> str | None:
         """The signal that ended the first of the dead parts."""
-        return next((part.get("signal") for part in self.record["parts"] if part["name"] in self.died), None)
+        return next((part.get("signal") for part in _dead(self.record)), None)
 
     def elapsed(self) -> float | None:
         """Return the seconds that the run has lived (or lived), by the monotonic clock; None if unknown."""
@@ -78,6 +77,12 @@ class Status:
         """Return what the swarm server last said, if the run has one."""
         told = self.heartbeat.get("engine") or []
         return dict(told[-1]) if told else None
+
+
+def _dead(record: dict[str, Any]) -> list[dict[str, Any]]:
+    by_us = record.get("ended_by_us") or []
+    dead = [part for part in record["parts"] if part.get("exit_code") and part["name"] not in by_us]
+    return sorted(dead, key=lambda part: part.get("ended_monotonic") or 0.0)
 
 
 def observe(run: RunDir) -> Status:
@@ -156,7 +161,7 @@ def _ended(run: RunDir, record: dict[str, Any], heartbeat: dict[str, Any]) -> tu
         return outcome, reason
     if outcome != "exited":
         return "failed", reason
-    bad = [part for part in record["parts"] if part.get("exit_code") and part["name"] not in record["ended_by_us"]]
+    bad = _dead(record)
     if bad and record["backend"]["kind"] == "ssh" and bad[0]["exit_code"] == SSH_LOST:
         return "lost", f"the ssh connection of {bad[0]['name']} broke; what runs over there was told to end"
     if bad:

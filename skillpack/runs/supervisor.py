@@ -48,6 +48,7 @@ class Supervisor:
         self.started = time.monotonic()
         self.stop_signal = 0
         self.server_died_at: float | None = None
+        self.ending = threading.Event()
         self._wake, self._woken = os.pipe()
 
     # ---- life -------------------------------------------------------------------------------
@@ -111,12 +112,13 @@ class Supervisor:
         if limit is not None and time.monotonic() - self.started >= limit:
             return "timed-out", f"exp_max_time of {limit:g} s is reached"
         clients = [part for part in self.parts if part.role != "server"]
-        if all(part.ended for part in clients):
-            return "exited", ""
+        over = all(part.ended for part in clients)
         server = next((part for part in self.parts if part.role == "server"), None)
+        if over and not (server and server.ended and any(part.code for part in clients)):
+            return "exited", ""
         if server and server.ended:
             self.server_died_at = self.server_died_at or time.monotonic()
-            if time.monotonic() - self.server_died_at >= SERVER_GRACE:
+            if over or time.monotonic() - self.server_died_at >= min(SERVER_GRACE, self.spec["kill_after"]):
                 return "part-died", f"the server ended ({server.how}) while clients needed it"
         return None
 
@@ -137,9 +139,10 @@ class Supervisor:
             self._tick()
 
     def _watch_engine(self, url: str) -> None:
-        pause = threading.Event()
-        while not pause.wait(ENGINE_EVERY):
-            self.heart.engine(ask_engine(url))
+        while not self.ending.wait(ENGINE_EVERY):
+            status = ask_engine(url)
+            if not self.ending.is_set():
+                self.heart.engine(status)
 
     def _stop_reason(self) -> str:
         with suppress(OSError):
@@ -191,6 +194,9 @@ class Supervisor:
     # ---- end --------------------------------------------------------------------------------
 
     def _end(self, outcome: str, reason: str) -> None:
+        self.ending.set()
+        if self.spec.get("server_url") and all(part.role != "server" for part in self.parts):
+            self.heart.engine(ask_engine(self.spec["server_url"]))  # the last word of a server that goes on
         patience = self.spec["kill_after"]
         running = [part.name for part in self.parts if part.pid and not part.ended]
         for part in self.parts:

@@ -232,9 +232,14 @@ def _read_line(scan: Scan, place: _Place, anchors: set[str]) -> None:
         _take_traceback(scan, place.block, place.before, behind, _Traceback(writer(raw), place.line))
     for one in _candidates(anchors):
         found = one.pattern.search(text)
-        if found and _fits(one, place):
+        if found and _fits(one, place) and not _is_quoted_source(place, text):
             _note(scan, one, found, place, raw, text)
             return
+
+
+def _is_quoted_source(place: _Place, text: str) -> bool:
+    """Tell whether a line is code that a traceback quotes, such as ``    raise ConfigKeyError(``."""
+    return text.startswith("    ") and ' File "' in place.above().rstrip("\n").rpartition("\n")[2]
 
 
 def _candidates(anchors: Iterable[str]) -> list[Signature]:

@@ -83,7 +83,9 @@ def test_a_hang_is_told_while_it_lasts(lab: Lab) -> None:
 
 
 def test_a_first_step_that_never_comes_is_told(lab: Lab) -> None:
-    directory = lab.start("print('Started a local Ray instance.'); time.sleep(600)", "one", "--first-step-timeout", "2s")
+    directory = lab.start(
+        "print('Started a local Ray instance.'); time.sleep(600)", "one", "--first-step-timeout", "2s"
+    )
     answer = lab.run("watch", directory, "--for", "20s", "--json")
     assert answer.json["verdict"] == "hung"
     assert answer.json["causes"][0]["id"] == "ray-boot-stuck"

@@ -1,0 +1,170 @@
+"""Swarm runs against the reference engine: server and clients in one run, each in its window."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from skillpack.runs.engine import ask_engine
+from skillpack.runs.process import Identity
+from tests.runs.conftest import Lab, until
+
+HERE = Path(__file__).parent
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def swarm_blueprint(lab: Lab, *clients: str, server: str | None = None, url: str = "") -> Path:
+    shutil.copy(HERE / "swarm_client.py", lab.path / "client.py")
+    shutil.copy(HERE / "swarm.yaml", lab.path / "swarm.yaml")
+    blueprint = lab.path / "swarm.md"
+    launch = "\n".join(f"- `{client}`" for client in clients)
+    where = f"server command: {server}" if server else f"server url: {url}"
+    blueprint.write_text(
+        f"""
+## exp_purpose
+Swarm drill
+## exp_codebase_dir
+{lab.path}
+## exp_venv_exe
+{sys.executable}
+## exp_yaml_path
+swarm.yaml
+
+- {where}
+
+## exp_launch_command
+{launch}
+## exp_result_dir
+{lab.path / "results" / "swarm"}
+## exp_max_time
+10 min
+""",
+        encoding="utf-8",
+    )
+    return blueprint
+
+
+def engine(port: int) -> str:
+    return f"python -m ajet.swarm_cli start --swarm-port {port}"
+
+
+def started(lab: Lab, blueprint: Path, *options: str) -> Path:
+    directory = lab.result("swarm")
+    answer = lab.run("start", blueprint, "--observe", "0", "--kill-after", "3s", *options)
+    assert answer.code == 0, answer.err
+    return directory
+
+
+def identity(lab: Lab, directory: Path, name: str) -> Identity:
+    part = next(part for part in lab.record(directory)["parts"] if part["name"] == name)
+    who = Identity.from_json(part["process"])
+    assert who
+    return who
+
+
+def test_server_and_two_clients_train_to_the_end(lab: Lab) -> None:
+    blueprint = swarm_blueprint(lab, "python client.py 4", "python client.py 4", server=engine(free_port()))
+    directory = started(lab, blueprint)
+    session = lab.record(directory)["session"]
+    windows = lab.tmux("list-windows", "-t", f"={session}", "-F", "#{window_name}").stdout.split()
+    assert windows == ["server", "client-1", "client-2"]
+    seen = set()
+    answer = lab.run("watch", directory, "--for", "30s", "--json")
+    while answer.code == 4:
+        seen |= {event["event"] for event in answer.json["events"]}
+        answer = lab.run("watch", directory, "--for", "30s", "--json")
+    assert (answer.code, answer.json["state"]) == (0, "finished")
+    assert "first-step" in seen
+    console = (directory / "console.log").read_text()
+    assert "[server] step:1 - " in console
+    assert "[client-1] the client is done" in console
+
+
+def test_a_killed_server_is_named(lab: Lab) -> None:
+    directory = started(lab, swarm_blueprint(lab, "python client.py 100000", server=engine(free_port())))
+    until(lambda: "step:2" in (directory / "logs" / "server.log").read_text(), "steps")
+    identity(lab, directory, "server").signal(signal.SIGKILL)
+    record = lab.ended(directory)
+    assert record["outcome"] == "part-died"
+    answer = lab.run("watch", directory, "--json")
+    assert (answer.code, answer.json["state"], answer.json["died"][0]) == (1, "failed", "server")
+    assert "server" in answer.json["reason"]
+
+
+def test_a_killed_client_is_named_and_the_server_ended(lab: Lab) -> None:
+    directory = started(lab, swarm_blueprint(lab, "python client.py 100000", server=engine(free_port())))
+    until(lambda: "step:2" in (directory / "logs" / "server.log").read_text(), "steps")
+    server = identity(lab, directory, "server")
+    identity(lab, directory, "client").signal(signal.SIGKILL)
+    lab.ended(directory)
+    assert not server.alive()
+    answer = lab.run("watch", directory, "--json")
+    assert (answer.code, answer.json["state"], answer.json["died"]) == (1, "failed", ["client"])
+    assert answer.json["causes"][0]["id"] == "killed-137"
+
+
+def test_one_dead_client_of_two_is_told_while_the_other_goes_on(lab: Lab) -> None:
+    clients = ("python client.py 100000", "python client.py 100000")
+    directory = started(lab, swarm_blueprint(lab, *clients, server=engine(free_port())))
+    until(lambda: "step:2" in (directory / "logs" / "server.log").read_text(), "steps")
+    lab.run("watch", directory, "--for", "1s")
+    identity(lab, directory, "client-2").signal(signal.SIGKILL)
+    until(lambda: lab.record(directory)["parts"][2].get("exit_code"), "the record of the dead client")
+    answer = lab.run("watch", directory, "--for", "20s", "--steps", "0", "--json")
+    assert answer.code == 4
+    assert ("part-died", "client-2 has ended, other parts go on") in [
+        (event["event"], event["text"]) for event in answer.json["events"]
+    ]
+    lab.run("stop", directory)
+
+
+def test_a_server_that_dies_before_it_is_ready_is_told(lab: Lab) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        directory = started(lab, swarm_blueprint(lab, "python client.py 2", server=engine(port)))
+        record = lab.ended(directory)
+    assert record["outcome"] == "part-died"
+    answer = lab.run("watch", directory, "--json")
+    assert answer.json["died"] == ["server"]
+    assert answer.json["causes"][0]["id"] == "port-in-use"
+
+
+def test_an_address_without_a_server_is_told(lab: Lab) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    directory = started(lab, swarm_blueprint(lab, "python client.py 2", url=url), "--server-timeout", "2s")
+    lab.ended(directory)
+    answer = lab.run("watch", directory, "--json")
+    assert (answer.code, answer.json["state"]) == (1, "failed")
+    assert url in answer.json["reason"]
+
+
+def test_an_engine_that_somebody_else_runs_is_used_and_left_running(lab: Lab) -> None:
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=lab.path,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        directory = started(lab, swarm_blueprint(lab, "python client.py 3 --leave", url=url))
+        lab.ended(directory)
+        answer = lab.run("watch", directory, "--json")
+        assert (answer.code, answer.json["state"]) == (0, "finished")
+        assert ask_engine(url) is not None
+    finally:
+        server.terminate()
+        server.wait(20)
