@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ajet.utils.tracking import open_trackers
 from tests.engine.conftest import job
@@ -54,6 +55,19 @@ def test_tensorboard_gets_the_metrics(tmp_path):
         tracker.close()
     events = EventAccumulator(str(tmp_path / "tensorboard_log")).Reload()
     assert [(one.step, one.value) for one in events.Scalars("critic/rewards/mean")] == [(1, 0.5), (2, 1.0)]
+
+
+def test_swanlab_gets_the_metrics_on_disk_and_our_reader_finds_them(start_engine, tmp_path):
+    from skillpack.metrics.local import read_local
+
+    config = yaml.safe_load(job(name="exp", batch=1, steps=2))
+    config["ajet"]["trainer_common"]["logger"] = ["console", "swanlab"]
+    engine = start_engine(yaml.safe_dump(config))
+    finish(engine)
+    engine.process.terminate()
+    engine.process.wait(20)
+    (run,) = read_local(tmp_path / "saved_experiments/exp/swanlog", ["critic/rewards/mean"])
+    assert run.frame["critic/rewards/mean"].tolist() == [0.5, 0.5]
 
 
 def test_a_logger_that_is_not_there_is_left_out_with_a_warning(tmp_path, caplog):
