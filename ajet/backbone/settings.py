@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ajet.task_rollout.native_parallel_worker import count_slots
-from ajet.utils.config_utils import ConfigError, load_config
+from ajet.utils.config_tree import ConfigTree
+from ajet.utils.config_utils import ConfigError, compose_document, require_ajet
+from ajet.utils.config_yaml import parse_document
 
 DUMMY_TASKS = 1000
 """Length of the dummy data set that a swarm engine counts its epochs over (value of released engines)."""
@@ -40,22 +42,39 @@ class RunSettings:
     max_response_length_in_one_turn: int
     kl_coef: float
     save_freq: int
+    steps_per_epoch: int
     total_steps: int
     loggers: tuple[str, ...]
+    train_lines: Path | None
+    val_lines: Path | None
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps over the dummy data set."""
-        return max(1, DUMMY_TASKS // self.train_batch_size)
+
+def read_config(config_text: str) -> ConfigTree:
+    """Return a configuration given as YAML text, with the swarm defaults filled in.
+
+    What comes over the wire is text and never taken for a path. Raises ConfigError.
+    """
+    document = parse_document(config_text, "the training config")
+    require_ajet(document)
+    return compose_document(document, None)
 
 
 def read_settings(config_text: str, *, slots: str = "documented", base_dir: Path | None = None) -> RunSettings:
-    """Read the settings from a configuration's YAML text.
+    """Read the settings of a swarm run from a configuration's YAML text.
 
     Relative paths of the configuration lie under ``base_dir`` (default: the working directory).
     Raises ConfigError that names the key and the value.
     """
-    config = load_config(config_text)
+    return settings_of(read_config(config_text), slots=slots, base_dir=base_dir)
+
+
+def settings_of(
+    config: ConfigTree, *, slots: str = "documented", base_dir: Path | None = None, tasks: int = DUMMY_TASKS
+) -> RunSettings:
+    """Return the settings of a loaded configuration; ``tasks`` is the length of the training data.
+
+    Raises ConfigError as ``read_settings`` does.
+    """
 
     def get(key: str) -> Any:
         return config.get(f"ajet.{key}")
@@ -73,11 +92,16 @@ def read_settings(config_text: str, *, slots: str = "documented", base_dir: Path
         return read
 
     base_dir = (base_dir or Path.cwd()).resolve()
+
+    def path(key: str) -> Path | None:
+        return base_dir / str(get(key)) if get(key) else None
+
     project = str(get("project_name"))
     name, directory = _experiment(str(get("experiment_name")), str(get("experiment_dir")), base_dir)
     batch = number("data.train_batch_size", int, 1)
     workers, repeat = number("rollout.max_env_worker", int, 1), number("rollout.num_repeat", int, 1)
-    epochs_steps = max(1, DUMMY_TASKS // batch) * number("trainer_common.total_epochs", int, 1)
+    steps_per_epoch = max(1, tasks // batch)
+    epochs_steps = steps_per_epoch * number("trainer_common.total_epochs", int, 1)
     steps = get("trainer_common.total_training_steps")
     return RunSettings(
         project_name=project,
@@ -101,8 +125,11 @@ def read_settings(config_text: str, *, slots: str = "documented", base_dir: Path
         max_response_length_in_one_turn=number("rollout.max_response_length_in_one_turn", int, 1),
         kl_coef=number("trainer_common.kl_loss_coef", float) if get("trainer_common.use_kl_loss") else 0.0,
         save_freq=number("trainer_common.save_freq", int),
+        steps_per_epoch=steps_per_epoch,
         total_steps=epochs_steps if steps is None else number("trainer_common.total_training_steps", int, 1),
         loggers=_loggers(get("trainer_common.logger")),
+        train_lines=path("trainer_common.train_print_to_markdown_file_path"),
+        val_lines=path("trainer_common.val_print_to_markdown_file_path"),
     )
 
 

@@ -9,27 +9,47 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 
 from ajet.backbone.metrics import step_metrics
 from ajet.backbone.policies.base import Policy
 from ajet.backbone.run_state import RunStore
 from ajet.backbone.settings import RunSettings
+from ajet.backbone.validation import Validation
 from ajet.task_rollout.collection import Collection
 from ajet.task_rollout.native_parallel_worker import rollout_swarm
 from ajet.tuner_lib.experimental.engine_status import ROLLING, WEIGHT_SYNCING
+from ajet.tuner_lib.experimental.episode import CompletedEpisode
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool
+from ajet.utils.files import append_line
 from ajet.utils.tracking import open_trackers
 
 log = logging.getLogger(__name__)
 
 
-class Trainer:
-    """One training run on a pool of episodes; ``collection`` is that of the open step."""
+Rollout = Callable[[Collection, Callable[[CompletedEpisode], None]], Awaitable[None]]
+"""Fills a collection in the status ROLLING and returns when the step has enough; as ``rollout_swarm``."""
 
-    def __init__(self, pool: EpisodePool, policy: Policy, settings: RunSettings) -> None:
+
+class Trainer:
+    """One training run on a pool of episodes; ``collection`` is that of the open step.
+
+    Episodes come from swarm clients, or from ``rollout``; a classic run also has a ``validation``.
+    """
+
+    def __init__(
+        self,
+        pool: EpisodePool,
+        policy: Policy,
+        settings: RunSettings,
+        rollout: Rollout | None = None,
+        validation: Validation | None = None,
+    ) -> None:
         self.pool = pool
         self.policy = policy
         self.settings = settings
+        self.rollout = rollout or self._rollout_swarm
+        self.validation = validation
         self.collection = self._new_collection()
         self.history: list[dict[str, float]] = []
 
@@ -50,34 +70,59 @@ class Trainer:
         settings = self.settings
         store = RunStore(settings.experiment_dir, settings.checkpoint_dir)
         trackers = open_trackers(
-            settings.loggers, settings.experiment_dir, settings.project_name, settings.experiment_name
+            settings.loggers,
+            settings.experiment_dir,
+            settings.project_name,
+            settings.experiment_name,
+            settings.train_lines,
         )
+
+        def tell(step: int, metrics: dict[str, float]) -> None:
+            self.history.append(metrics)
+            for tracker in trackers:
+                tracker.log(step, metrics)
+
         try:
             state = store.load()
             if state.policy is not None:
                 self.policy.load(state.policy)
                 log.info("resumed behind step %d with %d episodes of the next", state.step, len(state.episodes))
+            if self.validation and (self.validation.only or (self.validation.before_train and state.step == 0)):
+                tell(state.step, await self._validate(state.step))
+                if self.validation.only:
+                    return
             kept = state.episodes
             for step in range(state.step + 1, settings.total_steps + 1):
                 metrics = await self._step(step, store, kept)
                 kept = []
-                self.history.append(metrics)
-                for tracker in trackers:
-                    tracker.log(step, metrics)
+                if self.validation and self.validation.due(step, settings.total_steps):
+                    metrics = {**await self._validate(step), **metrics}
+                tell(step, metrics)
         finally:
             for tracker in trackers:
                 tracker.close()
             store.close()
 
-    async def _step(self, step: int, store: RunStore, kept: list) -> dict[str, float]:
+    async def _rollout_swarm(self, collection: Collection, on_completed: Callable[[CompletedEpisode], None]) -> None:
+        await rollout_swarm(self.pool, collection, self.settings.cap, on_completed)
+
+    async def _validate(self, step: int) -> dict[str, float]:
+        assert self.validation is not None
+        began = time.perf_counter()
+        self.pool.status.set(ROLLING, global_step=step)
+        metrics = await self.validation.metrics(step)
+        self.pool.status.set(WEIGHT_SYNCING, global_step=step)
+        if self.settings.val_lines:
+            append_line(self.settings.val_lines, repr({**metrics, "target_dataset_name": "main_val_dataset"}))
+        return {**metrics, "timing_s/testing": time.perf_counter() - began}
+
+    async def _step(self, step: int, store: RunStore, kept: list[CompletedEpisode]) -> dict[str, float]:
         settings, timing, start = self.settings, {}, time.perf_counter()
         self.collection = self._new_collection()
         for episode in kept:
             self.collection.add(episode)
         self.pool.status.set(ROLLING, global_step=step)
-        await rollout_swarm(
-            self.pool, self.collection, settings.cap, on_completed=lambda episode: store.record(step, episode)
-        )
+        await self.rollout(self.collection, lambda episode: store.record(step, episode))
         timing["gen"] = time.perf_counter() - start
         self.pool.status.set(WEIGHT_SYNCING, global_step=step)
         began = time.perf_counter()

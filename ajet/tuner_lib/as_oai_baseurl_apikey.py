@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ajet.utils.loopback import is_loopback
+
 
 class OpenaiBaseUrlAndApiKey(BaseModel):
     """What ``begin_episode`` returns: where to send the chat calls of this episode, and with which key."""
@@ -17,9 +19,16 @@ class OpenaiBaseUrlAndApiKey(BaseModel):
 
     def as_raw_openai_sdk_client(self, *_: Any, **__: Any) -> Any:
         """Return an ``openai.AsyncOpenAI`` for this episode; arguments are ignored, as released."""
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        return AsyncOpenAI(base_url=self.base_url, api_key=self.api_key)
+        if not self.base_url.startswith("http://"):
+            return AsyncOpenAI(base_url=self.base_url, api_key=self.api_key)
+        # one client per episode: without TLS there is no need to load all certificates of this machine each time
+        return AsyncOpenAI(
+            base_url=self.base_url,
+            api_key=self.api_key,
+            http_client=DefaultAsyncHttpxClient(verify=False, trust_env=not is_loopback(self.base_url)),
+        )
 
     def as_agentscope_model(self, *_: Any, **__: Any) -> Any:
         """Return an AgentScope ``OpenAIChatModel`` for this episode; needs the agentscope package."""

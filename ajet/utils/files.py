@@ -20,6 +20,13 @@ def replace_file(path: Path, text: str) -> None:
         raise
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, whose folder is made. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(line + "\n")
+
+
 def lock_file(path: Path) -> IO[str] | None:
     """Lock ``path`` for this process; return the open file, or None if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from ajet.utils.files import append_line
+
 log = logging.getLogger(__name__)
 
 
@@ -49,6 +51,23 @@ class JsonlTracker:
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+
+
+class LinesTracker:
+    """Appends the Python form of the metrics to a file, a line per step.
+
+    That is what ``train_print_to_markdown_file_path`` does in a released AgentJet, its name notwithstanding.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def log(self, step: int, metrics: dict[str, float]) -> None:
+        """Append the line."""
+        append_line(self._path, repr(metrics))
+
+    def close(self) -> None:
+        """Nothing is buffered."""
 
 
 class TensorboardTracker:
@@ -94,7 +113,9 @@ class SwanlabTracker:
         self._run.finish()
 
 
-def open_trackers(loggers: tuple[str, ...], experiment_dir: Path, project: str, experiment: str) -> list[Tracker]:
+def open_trackers(
+    loggers: tuple[str, ...], experiment_dir: Path, project: str, experiment: str, train_lines: Path | None = None
+) -> list[Tracker]:
     """Return the trackers of a run; ``metrics.jsonl`` is always written.
 
     A logger that is not installed, or that needs the network, is warned of and left out: the
@@ -106,6 +127,8 @@ def open_trackers(loggers: tuple[str, ...], experiment_dir: Path, project: str, 
         "swanlab": lambda: SwanlabTracker(experiment_dir / "swanlog", project, experiment),
     }
     trackers: list[Tracker] = [JsonlTracker(experiment_dir / "metrics.jsonl")]
+    if train_lines:
+        trackers.append(LinesTracker(train_lines))
     for name in loggers:
         if name not in makers:
             log.warning("logger %r is not one of the reference engine's (%s): left out", name, ", ".join(makers))

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ajet.backbone.policies import make_policy
-from ajet.backbone.settings import RunSettings, read_settings
-from ajet.backbone.trainer_verl import Trainer
+from ajet.backbone.settings import RunSettings, read_config, read_settings
+from ajet.backbone.trainer_verl import Rollout, Trainer
+from ajet.backbone.validation import Validation
 from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
 from ajet.tuner_lib.experimental.oai_model_server import Sampling
 from ajet.tuner_lib.experimental.swarm_overwatch_utils import CurrentBatchRolloutPoolInformation, EngineCapacity
-from ajet.utils.config_utils import ConfigError, load_config
+from ajet.utils.config_utils import ConfigError
 from ajet.utils.files import lock_file, replace_file
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Engine:
         self.model_path: str | None = None
         self.settings: RunSettings | None = None
         self.trainer: Trainer | None = None
+        self.failure: Exception | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -62,7 +64,7 @@ class Engine:
         if self.pool.status.current != OFFLINE:
             raise Refused(400, f"Engine is not offline ({self.pool.status.current}). Stop it before a new config.")
         try:
-            self.model_path = str(load_config(text).get("ajet.model.path"))
+            self.model_path = str(read_config(text).get("ajet.model.path"))
             read_settings(text, slots=self.options.slots, base_dir=self.options.base_dir)
         except ConfigError as error:
             raise Refused(400, f"The training config cannot be used: {error}") from None
@@ -78,14 +80,29 @@ class Engine:
             raise Refused(400, f"Engine is not offline. Current status: [{self.pool.status.current}].")
         if self.config_text is None:
             raise Refused(200, "No training config found")
-        settings = read_settings(self.config_text, slots=self.options.slots, base_dir=self.options.base_dir)
+        self.launch(
+            read_settings(self.config_text, slots=self.options.slots, base_dir=self.options.base_dir), self.config_text
+        )
+
+    def launch(
+        self,
+        settings: RunSettings,
+        config_text: str,
+        rollout: Rollout | None = None,
+        validation: Validation | None = None,
+    ) -> None:
+        """Begin the run of these settings; without ``rollout`` swarm clients bring the episodes.
+
+        Raises Refused if another engine trains in the same experiment folder, OSError if it cannot be written.
+        """
         lock = lock_file(settings.experiment_dir / "engine.lock")
         if lock is None:
             raise Refused(200, f"Another engine trains in {settings.experiment_dir}; choose another experiment_name")
-        replace_file(settings.experiment_dir / "yaml_backup.yaml", self.config_text)
+        replace_file(settings.experiment_dir / "yaml_backup.yaml", config_text)
         self.settings = settings
+        self.failure = None
         self.policy = make_policy(self.options.policy, seed=self.options.seed)
-        self.trainer = Trainer(self.pool, self.policy, settings)
+        self.trainer = Trainer(self.pool, self.policy, settings, rollout, validation)
         self.pool.status.set(BOOTING)
         self._task = asyncio.create_task(self._run(self.trainer, lock))
 
@@ -99,6 +116,7 @@ class Engine:
             raise
         except Exception as error:
             log.exception("the training run failed")
+            self.failure = error
             detail = f"failed: {type(error).__name__}: {error}"
         finally:
             self.pool.status.set(OFFLINE, detail=detail)

@@ -27,7 +27,7 @@ from ajet.tuner_lib.experimental.episode import (
     CompletedEpisode,
     Episode,
 )
-from ajet.tuner_lib.experimental.episode_key import issue_key, read_key
+from ajet.tuner_lib.experimental.episode_key import base_key, issue_key, read_key
 from ajet.tuner_lib.experimental.interchange_utils import ClaimEpisodeRequest, EndEpisodeRequest
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -286,8 +286,10 @@ class EpisodePool:
         if episode is None:
             try:
                 episode_uuid = read_key(api_key)["episode_uuid"]
+                episode = self._keys.get(base_key(api_key)[0])
             except ValueError as error:
                 raise Refused(401, f"Unauthorized: {error}.") from None
+        if episode is None:
             if not self.status.collecting:
                 raise Refused(404, "The server is not in ENGINE.ROLLING status, cannot accept new requests.")
             known = self.episodes.get(episode_uuid)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from ajet.backbone.policies.base import ChatRequest, Policy, Reply, tokenize
 from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_response
 from ajet.tuner_lib.experimental.episode import EVAL, Call
+from ajet.tuner_lib.experimental.episode_key import base_key
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
 
 SYSTEM_PROMPT = "You are AgentJet, a helpful assistant."
@@ -86,7 +87,8 @@ class ChatServer:
                     trace=replies[0].trace,
                 )
         finally:
-            self.pool.finish_call(episode, claim, call)
+            trained = key == episode.api_key or base_key(key)[1]
+            self.pool.finish_call(episode, claim, call if trained else None)
         self.latest_call = {"input": chat.model_dump(exclude_unset=True), "output": answer}
         if chat.stream:
             return Response(media_type=b"text/event-stream; charset=utf-8", chunks=_chunks(answer, chat))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 import uvloop
 
+from ajet.tuner_lib.experimental.asgi import App
 from ajet.tuner_lib.experimental.engine import EngineOptions
 from ajet.tuner_lib.experimental.swarm_server import SwarmServer
 
@@ -40,12 +41,25 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
-class _Uvicorn(uvicorn.Server):
+class Uvicorn(uvicorn.Server):
     """A uvicorn server whose process keeps its own signal handlers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def web_config(app: App) -> uvicorn.Config:
+    """Return how an engine's application is served: no log line per request, no lifespan protocol."""
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=75,
+    )
 
 
 def serve(
@@ -71,17 +85,7 @@ async def _serve(
 ) -> None:
     server = SwarmServer(options)
     server.base_url = url_of(listener)
-    web = _Uvicorn(
-        uvicorn.Config(
-            server.app,
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_graceful_shutdown=5,
-            timeout_keep_alive=75,
-        )
-    )
+    web = Uvicorn(web_config(server.app))
     if config_text is not None:
         server.engine.sync_config(config_text)
         server.engine.start()

@@ -32,6 +32,7 @@ from ajet.tuner_lib.experimental.engine_status import (
     ROLLING_POST,
     WEIGHT_SYNCING,
 )
+from ajet.tuner_lib.experimental.episode_runs import auto_train_with_dataset, run_episodes_until_all_complete
 from ajet.tuner_lib.experimental.interchange_utils import (
     CurrentBatchRolloutPoolInformation,
     EpisodeBufferResponse,
@@ -55,7 +56,9 @@ __all__ = [
     "SwarmServerError",
     "SwarmServerOfflineError",
     "SwarmThrottlePolicy",
+    "auto_train_with_dataset",
     "raise_for_status_with_detail",
+    "run_episodes_until_all_complete",
 ]
 
 log = logging.getLogger(__name__)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+
+from ajet.utils.loopback import is_loopback
 
 GENERAL_TIMEOUT = 30.0
 """Seconds for a request that changes something."""
@@ -51,7 +52,7 @@ class SwarmHttp:
             base_url=self.server_url,
             timeout=GENERAL_TIMEOUT,
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
-            trust_env=not _is_loopback(parts.hostname),  # a proxy cannot reach this machine's loopback
+            trust_env=not is_loopback(server_url),  # a proxy cannot reach this machine's loopback
         )
 
     def get(self, path: str, *, timeout: float = STATUS_TIMEOUT, **params: Any) -> dict[str, Any]:
@@ -84,10 +85,3 @@ def _object(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ValueError(f"{response.url} answered {type(body).__name__} where a JSON object was expected")
     return body
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

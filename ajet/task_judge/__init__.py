@@ -1,0 +1,1 @@
+"""Judges: they give a reward to an episode whose workflow gave none."""

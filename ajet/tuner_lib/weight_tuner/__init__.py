@@ -1,0 +1,1 @@
+"""Modules that earlier releases kept here (see ajet.older_names)."""
