@@ -17,7 +17,7 @@ PACKAGED = Path(__file__).resolve().parent.parent / "default_config"
 DEFAULTS = {"swarm": "ajet_swarm_default", "classic": "ajet_default"}
 """The default file of each mode."""
 
-EXTERNAL = frozenset({"verl_default", "trinity_default"})
+EXTERNAL = frozenset({"verl_default", "trinity_default", "ppo_trainer", "ppo_megatron_trainer"})
 """verl's and trinity's own defaults, which only a released AgentJet needs; a chain is read without them."""
 
 
@@ -26,11 +26,15 @@ def is_packaged(path: Path) -> bool:
     return path.resolve().parent == PACKAGED
 
 
-def open_document(path: Path) -> Document:
-    """Read a YAML file; a packaged default is parsed once per process."""
+def open_document(path: Path, *, below: bool = False) -> Document:
+    """Read a YAML file; a packaged default is parsed once per process.
+
+    ``below`` says that a ``defaults`` list named the file: then AgentJet's own copy of a default
+    file, found in a checkout, counts as a default too.
+    """
     if is_packaged(path):
         return _packaged_document(path.resolve())
-    return read_document(path, "default" if path.stem in DEFAULTS.values() else "file")
+    return read_document(path, "default" if below and path.stem in DEFAULTS.values() else "file")
 
 
 @functools.cache
@@ -84,7 +88,7 @@ def _walk(document: Document, search: list[Path], layers: list[Document], path: 
         if str(file) in path:
             circle = " -> ".join([*path[path.index(str(file)) :], str(file)])
             raise ConfigError(f"{document.name}: `defaults` runs in a circle: {circle}", key="defaults", value=entry)
-        lower = open_document(file)
+        lower = open_document(file, below=True)
         if package:
             lower = dataclasses.replace(lower, tree=_wrapped(lower.tree, package))
         _walk(lower, [file.parent, *search], layers, [*path, str(file)])

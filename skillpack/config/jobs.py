@@ -80,7 +80,8 @@ def choose_job(jobs: list[JobCall], wanted: str | None, path: str | Path) -> Job
         if len(jobs) == 1:
             return jobs[0]
         raise BadInput(
-            f"{path}: has {len(jobs)} {CLASS} calls: {_listed(jobs)}", hint="choose one with --job N, or --job NAME"
+            f"{path}: has {len(jobs)} {CLASS} calls: {_listed(jobs)}",
+            hint=f"choose one by number or name: {path}#1 (config.py also takes --job 1)",
         )
     fitting = [job for job in jobs if wanted in (str(job.number), job.name, _experiment(job))]
     if len(fitting) != 1:

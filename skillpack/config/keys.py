@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ajet.default_config import kwarg_table, schema, verl_mapping
@@ -78,9 +79,10 @@ def verl_targets() -> dict[str, str]:
     return {target: name for name, targets in verl_mapping().items() for target in targets}
 
 
-def find_key(word: str) -> Key:
+def find_key(word: str, present: Container[str] = ()) -> Key:
     """Return the key that a user means: a dotted key (``ajet.`` may be missing), a kwarg, or the last part of a key.
 
+    A key that is only ``present`` in a configuration is one too, though AgentJet does not know it.
     Raises BadInput with what was probably meant if none or several fit.
     """
     keys = all_keys()
@@ -92,6 +94,9 @@ def find_key(word: str) -> Key:
         return keys[fitting[0]]
     if fitting:
         raise BadInput(f"{word} is the end of {len(fitting)} keys", expected=f"one of {', '.join(fitting)}")
+    for name in (word, f"ajet.{word}"):
+        if name in present:
+            return Key(name, _UNREAD if name.startswith("ajet.") else _VERLS, None, ())
     guess = guess_key(word)
     raise BadInput(
         f"{word} is no key of the ajet tree and no kwarg of AgentJetJob",
@@ -101,8 +106,15 @@ def find_key(word: str) -> Key:
     )
 
 
-def guess_key(word: str) -> str | None:
-    """Return the key that a wrong word was probably meant to be: a neighbour, its like elsewhere, or a kwarg's key."""
+_UNREAD = {"description": "No key that this release of AgentJet reads; it is carried along without effect."}
+_VERLS = {"description": "Not a key of AgentJet: it is passed on as it stands, to verl or whoever reads it."}
+
+
+def guess_key(word: str, *, anywhere: bool = True) -> str | None:
+    """Return the key that a wrong word was probably meant to be: a neighbour, its like elsewhere, or a kwarg's key.
+
+    Outside the word's own section only the same last part counts, unless ``anywhere``.
+    """
     keys = list(all_keys())
     section, _, last = word.rpartition(".")
     beside = closest(last, [name.rpartition(".")[2] for name in keys if name.rpartition(".")[0] == section])
@@ -113,8 +125,16 @@ def guess_key(word: str) -> str | None:
         return closest(word, alike, cutoff=0) or alike[0]
     ends = {name.rpartition(".")[2]: name for name in reversed(keys)}
     ends |= {name: row["key"] for name, row in kwarg_table().items() if row["key"]}
-    end = closest(last, ends)
+    end = closest(last, ends, cutoff=0.8 if anywhere else 1)
     return ends[end] if end else None
+
+
+@functools.cache
+def other_releases() -> frozenset[str]:
+    """Return keys that this release does not have, but others do."""
+    import yaml
+
+    return frozenset(yaml.safe_load((Path(__file__).parent / "other_releases.yaml").read_text(encoding="utf-8")))
 
 
 @functools.cache
@@ -141,6 +161,8 @@ _TYPES = {
 
 
 def _takes(node: dict[str, Any]) -> str:
+    if set(node) == {"description"}:
+        return "anything"
     if "anyOf" in node:
         return " or ".join(_takes(option) for option in node["anyOf"])
     if "const" in node:

@@ -109,6 +109,8 @@ def _origin(origin: Origin) -> dict[str, Any]:
 
 
 def _how_to_set(key: Key) -> str:
+    if not key.name.startswith("ajet"):
+        return "in the YAML"
     if key.kwarg:
         return f"AgentJetJob({key.kwarg}=...)"
     return f"job.config.{key.name} = ... after construction, or in the YAML"

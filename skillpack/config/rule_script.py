@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ajet.copilot.job_rules import LENGTHS
 from ajet.default_config import kwarg_table
-from ajet.utils.config_tree import ConfigTree, closest
+from ajet.utils.config_tree import closest
 from ajet.utils.config_utils import load_config
 from skillpack.config.hits import Hit, Values
 from skillpack.config.jobs import JobCall
@@ -97,10 +97,12 @@ def two_places(source: Source) -> Iterator[Hit]:
     job, document = source.job, source.document
     if job is None or document is None:
         return
-    own = document.tree.get("ajet")
-    if not isinstance(own, ConfigTree):
-        return
-    changed = {f"ajet.{key}": value for key, value in own.flat().items() if not _is_default(f"ajet.{key}", value)}
+    changed = {
+        key: (value, origin)
+        for layer in source.layers[:-2]
+        for key, value, origin in layer.leaves()
+        if key.startswith("ajet.") and origin is not None and origin.layer == "file" and not _is_default(key, value)
+    }
     script = {
         str(kwarg_table()[name]["key"]): (f"kwarg {name}", reading)
         for name, reading in job.kwargs.items()
@@ -108,16 +110,9 @@ def two_places(source: Source) -> Iterator[Hit]:
     }
     script |= {key: ("attribute write", reading) for key, reading in job.writes if reading.value != {}}
     for key, (who, reading) in script.items():
-        if key in changed and changed[key] != reading.value:
-            origin = document.tree.provenance(key)
-            names = {
-                "key": key,
-                "ours": reading.value,
-                "who": who,
-                "theirs": changed[key],
-                "file": document.name,
-                "line": origin.line if origin else "?",
-            }
+        theirs, origin = changed.get(key, (reading.value, None))
+        if origin is not None and theirs != reading.value:
+            names = {"key": key, "ours": reading.value, "who": who, "theirs": theirs, "where": origin.where}
             yield Hit("kwarg-over-yaml", (), names, line=reading.line)
     hand_edited = [key for key in changed if key.removeprefix("ajet.") not in IDENTITY]
     new = [key for key, (_, reading) in script.items() if not _is_default(key, reading.value)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ajet.utils.config_tree import ConfigTree, closest, plain
 from skillpack.config.hits import Hit
-from skillpack.config.keys import TOP_LEVEL, Key, all_keys, guess_key
+from skillpack.config.keys import TOP_LEVEL, Key, all_keys, guess_key, other_releases
 from skillpack.config.sources import Source
 
 _NAMES = {bool: "true/false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
@@ -51,7 +51,7 @@ def _section(source: Source, tree: ConfigTree, prefix: str) -> Iterator[Hit]:
 
 
 def _unknown(key: str) -> Hit:
-    guess = guess_key(key)
+    guess = guess_key(key, anywhere=False) if key not in other_releases() else None
     return Hit("misspelled-key" if guess else "unknown-key", (key,), {"key": key, "guess": guess})
 
 

@@ -104,8 +104,7 @@ def read_source(path: str | Path, job: str | None = None) -> Source:
     also stand behind the path: ``train.py#2``. ``default:swarm`` and ``default:classic`` are the
     packaged defaults. Raises BadInput.
     """
-    name, _, chosen = str(path).partition("#")
-    job = job or chosen or None
+    name, job = _split(path, job)
     if _is_script(name):
         return _from_job(Path(name), choose_job(read_jobs(name), job, name))
     return told(lambda: _from_yaml(name))
@@ -113,8 +112,7 @@ def read_source(path: str | Path, job: str | None = None) -> Source:
 
 def read_sources(path: str | Path, job: str | None = None) -> list[Source]:
     """Return every configuration of a file: one per AgentJetJob call, one of a YAML file. Raises BadInput."""
-    name, _, chosen = str(path).partition("#")
-    job = job or chosen or None
+    name, job = _split(path, job)
     if not _is_script(name):
         return [read_source(name)]
     calls = read_jobs(name)
@@ -128,6 +126,14 @@ def told(action: Callable[[], T]) -> T:
     except ConfigError as error:
         message, _, hint = error.message.partition("\ntry: ")
         raise BadInput(message, hint=hint) from None
+
+
+def _split(path: str | Path, job: str | None) -> tuple[str, str | None]:
+    """Return the file and the job of ``FILE#JOB``."""
+    name, _, chosen = str(path).partition("#")
+    if not chosen or Path(path).exists():
+        return str(path), job
+    return name, job or chosen
 
 
 def _is_script(name: str) -> bool:

@@ -108,6 +108,14 @@ def test_explain_of_no_key_is_bad_usage(tmp_path: Path, word: str, said: str) ->
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(("word", "said"), [("mine.x", "without effect"), ("trainer.resume_mode", "passed on")])
+def test_explain_knows_what_stands_in_the_file_only(tmp_path: Path, word: str, said: str) -> None:
+    write(tmp_path / "job.yaml", "ajet:\n  mine: {x: 1}\ntrainer: {resume_mode: 1}\n")
+    found = document("explain", word, "job.yaml", cwd=tmp_path)
+    assert (found["value"], found["kwarg"]) == (1, None)
+    assert said in found["description"]
+
+
 def test_explain_says_what_is_unknown_and_where(tmp_path: Path) -> None:
     write(tmp_path / "train.py", "from ajet import AgentJetJob\njob = AgentJetJob(num_repeat=choose())\n")
     found = document("explain", "num_repeat", "train.py", cwd=tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from ajet.utils.config_utils import default_path
 from skillpack.config.lint import Finding, lint, rules
 from skillpack.config.sources import read_source
 from skillpack.pack import SCHEMAS
@@ -158,3 +159,29 @@ def test_cap_and_neighbours_are_told_for_workers_that_do_not_divide() -> None:
     (found,) = findings(example("workers-not-divisible"))
     assert "capped at 136" in found.message
     assert found.mend == "set ajet.rollout.max_env_worker to 128 or 136"
+
+
+def test_a_copy_of_the_default_file_that_was_edited_is_hand_edited(tmp_path: Path) -> None:
+    text = default_path("swarm").read_text().replace("max_env_worker: 128", "max_env_worker: 256")
+    copied = tmp_path / "ajet_swarm_default.yaml"
+    copied.write_text(text)
+    script = "from ajet import AgentJetJob\n"
+    script += "job = AgentJetJob(base_yaml_config='ajet_swarm_default.yaml', experiment_name='x', num_repeat=8)\n"
+    found = findings(write(tmp_path, script, "train.py"))
+    assert [one.rule for one in found if one.severity == "error"] == ["two-places"]
+
+
+def test_hand_edits_below_the_base_file_count(tmp_path: Path) -> None:
+    write(tmp_path, "ajet:\n  rollout: {num_repeat: 4, temperature: 1.0}\n", "team.yaml")
+    (tmp_path / "base.yaml").write_text("ajet: {}\nhydra: {}\ndefaults: [team, _self_]\n")
+    script = "from ajet import AgentJetJob\n"
+    script += "job = AgentJetJob(base_yaml_config='base.yaml', experiment_name='x', num_repeat=8)\n"
+    assert [one.rule for one in findings(write(tmp_path, script, "train.py"))] == ["two-places"]
+
+
+@pytest.mark.parametrize("key", ["ajet.debug.debug_port", "ajet.rollout.mode", "ajet.judge_llm"])
+def test_keys_of_other_releases_are_no_misspellings(tmp_path: Path, key: str) -> None:
+    section, _, last = key.rpartition(".")
+    nested = f"  {section.rpartition('.')[2]}: {{{last}: 1}}" if section != "ajet" else f"  {last}: 1"
+    (found,) = findings(write(tmp_path, f"ajet:\n  experiment_name: x\n{nested}\n"))
+    assert (found.rule, found.severity, found.key) == ("unknown-key", "warning", key)

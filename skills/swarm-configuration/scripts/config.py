@@ -40,8 +40,8 @@ def explain(key, source, job, as_json):
     from skillpack.config.keys import find_key
     from skillpack.config.sources import read_source
 
-    found = find_key(key)
-    document = report.explain(read_source(source, job), found, key)
+    configuration = read_source(source, job)
+    document = report.explain(configuration, find_key(key, configuration.config), key)
     emit(document, as_json=as_json, text=lambda: texts.explain(document))
 
 
