@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
@@ -123,6 +124,12 @@ def build_jobs(cpus: int | None, free_gib: float | None) -> int:
 
 
 def _docker(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
+    _plain("name", a["name"], r"[a-z0-9][a-z0-9_-]*", "lower case letters, digits, - and _")
+    _plain("image", a["image"], r"[\w][\w./:@-]*", "registry/owner/name:tag or name@sha256:...")
+    _plain("shm_size", a["shm_size"], r"(\d+[bkmgBKMG]?)?", "a number and a unit, as 64g")
+    for host in a["image_mirror"]:
+        _plain("image_mirror", host, r"[\w.-]+(:\d+)?", "a host name, as ghcr.example.org")
+    _address(a["bind"])
     docker = m["docker"]
     fault = (docker["fault"] or {}).get("id")
     absent, down = fault == "absent", fault == "docker.down"
@@ -178,6 +185,18 @@ def _docker(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
     told.update({key: a[key] for key in ("model_path", "logs", "experiments", "env_file", "restart", "name")})
     chosen["label"] = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
     return chosen
+
+
+def _plain(name: str, value: str, pattern: str, expected: str) -> None:
+    if not re.fullmatch(pattern, value):
+        raise BadInput(f"--{name.replace('_', '-')}: {value!r}", expected=expected)
+
+
+def _address(bind: str) -> None:
+    try:
+        ipaddress.ip_address(bind.strip("[]"))
+    except ValueError:
+        raise BadInput(f"--bind: {bind!r} is no IP address", expected="127.0.0.1, 0.0.0.0, ::1 or an address of this machine") from None
 
 
 def _gpus(asked: str, mode: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -28,6 +29,11 @@ def at_least(version: Any, other: Any) -> bool:
     return version is not None and version_key(version) >= version_key(other)
 
 
+def compose_value(value: Any) -> str:
+    """Return a value as YAML for a compose file, whose own ``$`` interpolation must not touch it."""
+    return json.dumps(value, ensure_ascii=False).replace("$", "$$")
+
+
 @cache
 def environment() -> Environment:
     """Return the jinja2 environment of recipes and checks; an unknown name in a template is an error."""
@@ -35,6 +41,7 @@ def environment() -> Environment:
 
     made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     made.filters["sh"] = lambda value: shlex.quote(str(value))
+    made.filters["compose"] = compose_value
     made.tests["older_than"] = older_than
     made.tests["at_least"] = at_least
     return made

@@ -15,7 +15,7 @@ import yaml
 
 from skillpack.provision import mirrors
 from skillpack.provision.data import load
-from skillpack.provision.observe import Observation
+from skillpack.provision.observe import Observation, head_key
 from tests.provision.smi import Cards
 
 HERE = Path(__file__).resolve().parent
@@ -27,7 +27,12 @@ ALIASES = {
     "python3": ("python3.10", "python3.11", "python3.12"),
     "_plain": ("nvcc", "getenforce", "id", "uname", "nproc", "ldd", "df", "which", "dpkg-query"),
 }
-REAL = ("bash", "sh", "env", "mkdir", "mv", "cp", "rm", "rmdir", "grep", "sed", "tee", "sha256sum", "chmod", "dirname")
+REAL = {
+    name: shutil.which(name)
+    for name in (
+        "bash", "sh", "env", "mkdir", "mv", "cp", "rm", "rmdir", "grep", "sed", "tee", "install", "sha256sum", "chmod", "dirname",
+    )
+}  # fmt: skip
 OS = {
     "ubuntu-20.04": ("ubuntu", "20.04", "focal", "Ubuntu 20.04.6 LTS", "2.31"),
     "ubuntu-22.04": ("ubuntu", "22.04", "jammy", "Ubuntu 22.04.5 LTS", "2.35"),
@@ -73,7 +78,7 @@ class World:
             "HOME": str(self.folder / "home"),
             "MACHINE": str(self.folder),
             "STUBS": str(STUBS),
-            "REAL_INSTALL": str(shutil.which("install", path="/usr/bin:/bin")),
+            "REAL_INSTALL": str(REAL["install"]),
             "REAL_PYTHON": sys.executable,
             "PYTHONDONTWRITEBYTECODE": "1",
             **{name: str(value) for name, value in self.spec.get("environment", {}).items()},
@@ -114,23 +119,26 @@ class World:
         return found
 
     def observation(self) -> Observation:
-        """Return what the probes would record, without running anything (stateless answers only)."""
+        """Return a recording of this machine as it is before any plan, made without running anything."""
         commands: dict[str, Any] = {}
         for path in (self.folder / "said").glob("*.rc"):
             key = path.name[:-3].replace("%", "/")
             texts = {part: path.with_suffix(f".{part}") for part in ("out", "err")}
             commands[key] = {"rc": int(path.read_text()), **{k: p.read_text() for k, p in texts.items() if p.exists()}}
-        return Observation.from_dict({"commands": commands, "environment": {}})
+        for url in mirrors.addresses(load("mirrors")).values():
+            answer = (self.folder / "hosts" / urlsplit(url).netloc).read_text()
+            commands[head_key(url)] = {"rc": 28 if answer.startswith("000") else 0, "out": answer}
+        return Observation.from_dict({"commands": commands, "environment": self.spec.get("environment", {})})
 
     def _executables(self) -> None:
         for stub in STUBS.iterdir():
             names = ALIASES.get(stub.name, ()) if stub.name.startswith("_") else (stub.name, *ALIASES.get(stub.name, ()))
             for name in names:
                 (self.folder / "bin" / name).symlink_to(stub)
-        for name in REAL:
-            real = shutil.which(name)
+        for name, real in REAL.items():
             assert real, f"these tests need {name}"
-            (self.folder / "bin" / name).symlink_to(real)
+            if name != "install":
+                (self.folder / "bin" / name).symlink_to(real)
 
     def says(self, command: str, answer: Mapping[str, Any], *, when: str = "said") -> None:
         """Record the answer to a command line."""
