@@ -181,9 +181,8 @@ def _how(part: dict[str, Any]) -> str:
 
 def _engine_stepped(heartbeat: dict[str, Any]) -> bool:
     """Tell whether a swarm server, whose log may be elsewhere, counted a step while the run lived."""
-    steps = [told.get("global_step") for told in heartbeat.get("engine") or []]
-    known = [step for step in steps if isinstance(step, int)]
-    return bool(known) and max(known) > max(0, known[0])
+    steps = [told.get("global_step") or 0 for told in heartbeat.get("engine") or []]
+    return bool(steps) and max(steps) > steps[0]
 
 
 def log_paths(run: RunDir, record: dict[str, Any]) -> dict[str, Path]:

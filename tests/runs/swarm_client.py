@@ -12,7 +12,7 @@ from ajet.tuner_lib.experimental.swarm_client import SwarmClient
 STEPS, REPEATS = int(sys.argv[1]), 2
 
 client = SwarmClient(os.environ["AJET_SWARM_URL"])
-client.auto_sync_train_config_and_start_engine(AgentJetJob(base_yaml_config=os.environ["exp_yaml_path"]))
+client.auto_sync_train_config_and_start_engine(AgentJetJob(base_yaml_config="swarm.yaml"))
 number = 0
 while (client.get_global_step() or 0) < STEPS:
     task = Task(main_query=f"Add {number} and 3.", task_id=str(number // REPEATS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -37,7 +38,8 @@ def test_a_run_that_ends_well_is_finished_and_everything_is_in_the_log(lab: Lab)
     assert answer.code == 0
     assert answer.json["state"] == "finished"
     log = (directory / "console.log").read_text()
-    assert log.startswith("first byte") and log.endswith("last byte")
+    assert log.startswith("first byte")
+    assert log.endswith("last byte")
     assert (directory / "exit_code").read_text() == "0\n"
 
 
@@ -95,7 +97,8 @@ def test_max_time_ends_the_whole_tree(lab: Lab) -> None:
     directory = lab.start(
         """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # deaf to TERM, as a wedged trainer is
-        orphan = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+        orphan = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+        orphan += "; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
         subprocess.Popen([sys.executable, "-c", orphan], start_new_session=True)
         while True:
             step(1)
@@ -205,7 +208,8 @@ def test_a_supervisor_that_is_killed_leaves_a_run_that_is_known(lab: Lab) -> Non
     directory = lab.start(GOES_ON)
     until(lambda: has_step(directory), "steps")
     supervisor = Identity.from_json(lab.record(directory)["supervisor"])
-    assert supervisor and supervisor.signal(signal.SIGKILL)
+    assert supervisor
+    assert supervisor.signal(signal.SIGKILL)
     supervisor.wait(10)
     status = lab.run("status", directory, "--json").json
     assert (status["state"], status["supervised"]) == ("running", False)
@@ -219,7 +223,8 @@ def test_a_run_that_vanished_without_a_record_is_lost(lab: Lab) -> None:
     record = lab.record(directory)
     for who in (record["supervisor"], record["parts"][0]["process"]):
         identity = Identity.from_json(who)
-        assert identity and identity.signal(signal.SIGKILL)
+        assert identity
+        assert identity.signal(signal.SIGKILL)
         identity.wait(10)
     answer = lab.run("watch", directory, "--json")
     assert (answer.code, answer.json["state"]) == (1, "lost")
@@ -235,8 +240,6 @@ def test_a_pid_that_somebody_else_got_is_not_the_run(lab: Lab) -> None:
     reused = {**mine.as_json(), "start_tick": mine.start_tick - 1}
     record |= {"phase": "running", "supervisor": reused}
     record["parts"][0]["process"] = reused
-    import json
-
     (directory / "run.json").write_text(json.dumps(record))
     assert lab.run("status", directory, "--json").json["state"] == "lost"
 
