@@ -112,8 +112,11 @@ class Scope:
 class Module:
     """A parsed Python file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parsed: dict[Path, Module] | None = None) -> None:
         self.path = path
+        self.parsed = {} if parsed is None else parsed
+        """Every file read so far: a class that two files import is one class."""
+        self.parsed[path.resolve()] = self
         self.tree = _parse(path)
         self.scope = Scope(self, self.tree)
         self.scopes: list[Scope] = [self.scope]
@@ -130,21 +133,15 @@ class Module:
         """Return the scope of a function or class definition."""
         return next(scope for scope in self.scopes if scope.node is node)
 
-    @cached_property
-    def imported(self) -> dict[str, Module | None]:
-        """The files that this one imports, by dotted name; None for those that are not found near it."""
-        return {}
-
     def import_file(self, name: str, level: int) -> Module | None:
-        """Return the module of an import if its file lies near this one, else None (a library)."""
-        key = "." * level + name
-        if key not in self.imported:
-            path = self._find(name, level)
-            try:
-                self.imported[key] = Module(path) if path else None
-            except BadInput:
-                self.imported[key] = None
-        return self.imported[key]
+        """Return the module of an import if its file lies near this one, else None (a library, or not Python)."""
+        path = self._find(name, level)
+        if path is None:
+            return None
+        try:
+            return self.parsed.get(path.resolve()) or Module(path, self.parsed)
+        except BadInput:
+            return None
 
     def _find(self, name: str, level: int) -> Path | None:
         here = self.path.resolve().parent
@@ -157,8 +154,9 @@ class Module:
         if name.split(".")[0] == "ajet":
             return None
         for folder in folders:
-            target = folder.joinpath(*name.split(".")) if name else folder
-            for path in (target.with_suffix(".py"), target / "__init__.py"):
+            target = folder.joinpath(*filter(None, name.split(".")))
+            beside = target.parent / f"{target.name}.py"
+            for path in (beside, target / "__init__.py") if name else (target / "__init__.py",):
                 if path.is_file():
                     return path
         return None

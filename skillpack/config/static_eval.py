@@ -24,6 +24,7 @@ from skillpack.config.syntax import (
     label,
     line_of,
     source,
+    upwards,
     variable_of,
 )
 
@@ -230,12 +231,18 @@ class Evaluator:
         if isinstance(statement, ast.ImportFrom):
             original = next((a.name for a in statement.names if (a.asname or a.name) == node.id), node.id)
             module = scope.module.import_file(statement.module or "", statement.level)
-            if module is None:
-                raise Unknowable(f"{node.id} is imported from {statement.module}, which is not beside the script", node)
-            if original in module.scope.bindings:
+            if module is not None and original in module.scope.bindings:
                 return self.evaluate(ast.copy_location(ast.Name(original, ast.Load()), node), module.scope, END)
-            raise Unknowable(f"{original} is not defined in {module.path.name}", node)
+            below = scope.module.import_file(".".join(filter(None, (statement.module, original))), statement.level)
+            if below is not None:
+                return below
+            if module is not None:
+                raise Unknowable(f"{original} is not defined in {module.path.name}", node)
+            home = f"{'.' * statement.level}{statement.module or ''}"
+            raise Unknowable(f"{original} is imported from {home}, which is not beside the script", node)
         alias = next(a for a in statement.names if (a.asname or a.name.split(".")[0]) == node.id)
+        if alias.asname is None and "." in alias.name:
+            raise Unknowable(f"{node.id} is a package", node)
         module = scope.module.import_file(alias.name, 0)
         if module is None:
             raise Unknowable(f"{alias.name} is a library", node)
@@ -296,11 +303,22 @@ class Evaluator:
 
     # -- attributes
 
+    def _dotted_module(self, node: ast.expr, scope: Scope) -> Module | None:
+        """Return the module ``a.b`` of a statement ``import a.b``, None if the expression is no such."""
+        name = dotted(node)
+        if "." not in name:
+            return None
+        bindings = [one for level in upwards(scope) for one in level.bindings.get(name.split(".")[0], [])]
+        statements = [one.node for one in bindings if isinstance(one.node, ast.Import)]
+        if any(alias.name == name and alias.asname is None for one in statements for alias in one.names):
+            return scope.module.import_file(name, 0)
+        return None
+
     def _attribute(self, node: ast.Attribute, scope: Scope, place: Place) -> Any:
         option = parsed_option(self, node, scope)
         if option is not None:
             return option[0]
-        base = self.evaluate(node.value, scope, place)
+        base = self._dotted_module(node.value, scope) or self.evaluate(node.value, scope, place)
         if isinstance(base, Module):
             return self.evaluate(ast.copy_location(ast.Name(node.attr, ast.Load()), node), base.scope, END)
         if isinstance(base, Scope) and isinstance(base.node, ast.ClassDef):

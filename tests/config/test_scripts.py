@@ -250,6 +250,51 @@ def test_a_config_class_in_a_neighbouring_file(tmp_path: Path) -> None:
     assert "what is passed as cfg may differ" in source.provenance[WORKERS].note
 
 
+@pytest.mark.parametrize(
+    ("statement", "expression"),
+    [
+        ("import settings", "settings.N"),
+        ("import settings as s", "s.N"),
+        ("import lab.settings", "lab.settings.N"),
+        ("from lab import settings", "settings.N"),
+        ("from lab.settings import N as n", "n"),
+        ("from . import settings", "settings.N"),
+        ("from .settings import N", "N"),
+        ("from .. import settings", "settings.N"),
+        ("from lab import N", "N"),
+    ],
+)
+def test_forms_of_imports(tmp_path: Path, statement: str, expression: str) -> None:
+    script(tmp_path, "N = 8\n", "settings.py")
+    script(tmp_path, "from lab.settings import N\n", "lab/__init__.py")
+    script(tmp_path, "N = 8\n", "lab/settings.py")
+    text = f"from ajet import AgentJetJob\n{statement}\njob = AgentJetJob(num_repeat={expression})\n"
+    assert read_source(script(tmp_path, text, "lab/train.py")).config[REPEAT] == 8
+
+
+@pytest.mark.parametrize(
+    "statement", ["from ..... import N", "from ajet import N", "import numpy as N", "from .gone import N"]
+)
+def test_imports_that_lead_nowhere(tmp_path: Path, statement: str) -> None:
+    text = f"from ajet import AgentJetJob\n{statement}\njob = AgentJetJob(num_repeat=N)\n"
+    assert REPEAT not in read_source(script(tmp_path, text)).config
+
+
+def test_a_class_that_two_files_import_is_one_class(tmp_path: Path) -> None:
+    script(tmp_path, "class C:\n    n = 8\n", "settings.py")
+    script(tmp_path, "from settings import C\ndef make():\n    return C()\n", "maker.py")
+    text = "from ajet import AgentJetJob\nfrom settings import C\nfrom maker import make\n"
+    text += "def change():\n    c = make()\n    c.n = 4\n\njob = AgentJetJob(num_repeat=C().n)\n"
+    assert REPEAT not in read_source(script(tmp_path, text)).config
+
+
+def test_files_that_import_each_other(tmp_path: Path) -> None:
+    script(tmp_path, "from b import N\n", "a.py")
+    script(tmp_path, "from a import N\n", "b.py")
+    text = "from ajet import AgentJetJob\nfrom a import N\njob = AgentJetJob(num_repeat=N)\n"
+    assert REPEAT not in read_source(script(tmp_path, text)).config
+
+
 def test_a_config_class_that_a_function_fills(tmp_path: Path) -> None:
     source = cocktail(tmp_path, ", config_from_env", "def main():\n    build(config_from_env())\n")
     assert source.config[WORKERS] == 512
