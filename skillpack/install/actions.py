@@ -10,6 +10,7 @@ from typing import Any
 
 from skillpack.install import shelf, sources, tree
 from skillpack.install.clients import Place
+from skillpack.install.itself import skills
 from skillpack.install.record import OWN, Record
 from skillpack.install.shelf import Found
 from skillpack.install.sources import Source
@@ -57,14 +58,14 @@ def install(source: Source, place: Place, how: How, *, link: bool) -> Action:
     new = Record(python=sys.executable, version=source.version, source=source.origin)
     if source.path.parent.resolve() == place.folder.resolve():
         raise BadInput(
-            f"{source.path} lies where it would be installed", expected="a skill from elsewhere", hint="skills doctor"
+            f"{source.path} lies where it would be installed", expected="a skill from elsewhere", hint=skills("doctor")
         )
     if _is_current(found, source, new, link):
         return replace(action, action="unchanged")
     if (found.kind == "foreign" and not _is_same(found.path, source.path)) or found.edits:
         if not how.force:
             given = source.name if source.origin == OWN else str(source.path)
-            return _refuse(action, found, f"skills install {shlex.quote(given)}", source.path)
+            return _refuse(action, found, ["install", given], source.path)
         action = _with_backup(action, found, how)
     done = {"absent": "installed", "foreign": "replaced"}.get(found.kind, "updated")
     if not how.dry_run:
@@ -82,7 +83,7 @@ def update(found: Found, place: Place, how: How) -> Action:
             _action(found, place),
             action=REFUSED,
             reason=f"its source, {found.record.source}, does not have it any more",
-            try_=f"skills uninstall {found.path.name}",
+            try_=skills("uninstall", found.path.name),
         )
     return install(source, place, how, link=found.kind == "link")
 
@@ -97,7 +98,7 @@ def uninstall(name: str, place: Place, how: How) -> Action:
         return replace(action, action=REFUSED, reason=found.why, try_=f"rm -r {shlex.quote(action.path)}")
     if found.edits:
         if not how.force:
-            return _refuse(action, found, f"skills uninstall {shlex.quote(name)}", _origin(found))
+            return _refuse(action, found, ["uninstall", name], _origin(found))
         action = _with_backup(action, found, how)
     if not how.dry_run:
         shelf.take_out(place.folder, name)
@@ -129,22 +130,22 @@ def _is_same(path: Path, source: Path) -> bool:
     return path.is_dir() and tree.fingerprints(path) == tree.fingerprints(source)
 
 
-def _refuse(action: Action, found: Found, command: str, other: Path | None) -> Action:
+def _refuse(action: Action, found: Found, command: list[str], other: Path | None) -> Action:
     """Return the refusal, with what separates the user's files from those that would replace them."""
     comparable = other is not None and found.path.is_dir() and not found.path.is_symlink()
     return replace(
         action,
         action=REFUSED,
         reason=f"{found.why}; --force overwrites it and keeps a backup",
-        try_=f"{command} --force{_where(action)}",
+        try_=skills(*command, "--force", *_where(action)),
         diff=tree.diff(found.path, other) if comparable and other else "",
     )
 
 
-def _where(action: Action) -> str:
+def _where(action: Action) -> list[str]:
     """Return the options that point a command at the place of this action alone."""
-    agent = f" --agent {action.clients[0]}" if len(action.clients) == 1 else ""
-    return agent + (f" --scope {action.scope}" if action.scope != "user" else "")
+    agent = ["--agent", action.clients[0]] if len(action.clients) == 1 else []
+    return agent + (["--scope", action.scope] if action.scope != "user" else [])
 
 
 def _origin(found: Found) -> Path | None:

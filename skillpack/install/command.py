@@ -11,6 +11,7 @@ import click
 from skillpack.install import actions, shelf, sources, trouble
 from skillpack.install.actions import Action, How
 from skillpack.install.clients import Place, clients, places
+from skillpack.install.itself import skills
 from skillpack.script import NO, UNAVAILABLE, YES, BadInput, Command, emit, json_option
 
 EXIT_CODES = {
@@ -123,7 +124,7 @@ def _installed(
             raise BadInput(
                 f"{name} is not installed in {' or '.join(str(place.folder) for place in where)}",
                 expected=f"one of {', '.join(known)}" if known else "an installed skill",
-                hint="skills doctor",
+                hint=skills("doctor"),
             )
     if all_places and names:
         return [(place, shelf.look(place.folder, name)) for place in where for name in names]
@@ -147,7 +148,7 @@ def _text(done: list[Action], how: How) -> str:
         lines += [f"  {label}: {text}" for label, text in _details(action) if text]
         lines += [f"  | {line}" for line in action.diff.splitlines()]
     if not how.dry_run and any(action.action in ("installed", "updated", "replaced") for action in done):
-        lines.append("start a new session of the assistant to load them; `skills doctor` checks what it will see")
+        lines.append(f"start a new session of the assistant to load them; `{skills('doctor')}` checks what it will see")
     return "\n".join(lines)
 
 

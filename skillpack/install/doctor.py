@@ -18,6 +18,7 @@ from skillpack.install import shelf, sources
 from skillpack.install.card import NotASkill, read_card
 from skillpack.install.clients import Client, chosen
 from skillpack.install.command import agent_option
+from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.script import NO, YES, Command, emit, json_option
 
@@ -127,7 +128,7 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
     if not folder.is_dir():
         return
     for left in shelf.leftovers(folder):
-        health.wrong(f"{left} was left by an installation that was killed", "skills update")
+        health.wrong(f"{left} was left by an installation that was killed", skills("update"))
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or not (path.is_dir() or path.is_symlink()):
             continue
@@ -137,10 +138,10 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
         except NotASkill as error:
             if path.is_symlink() and not path.exists():
                 health.wrong(
-                    f"{path} is a link to nothing", f"rm {shlex.quote(str(path))} && skills install {path.name}"
+                    f"{path} is a link to nothing", f"rm {shlex.quote(str(path))} && {skills('install', path.name)}"
                 )
             elif found.kind != "foreign":
-                health.wrong(str(error), f"skills install --force {path.name}")
+                health.wrong(str(error), skills("install", "--force", path.name))
             continue
         name = path.name if client.identity == "folder" else card.name
         record = found.record
@@ -182,16 +183,16 @@ def _check_names(client: Client, seen: list[Seen], names: Sequence[str], health:
     if missing:
         health.wrong(
             f"{client.title} would not find {', '.join(missing)}",
-            f"skills install {shlex.join(missing)} --agent {client.name}",
+            skills("install", *missing, "--agent", client.name),
         )
     elif not any(skill.kind != "foreign" for skill in seen):
-        health.wrong(f"{client.title} has no skill of this pack", f"skills install --agent {client.name}")
+        health.wrong(f"{client.title} has no skill of this pack", skills("install", "--agent", client.name))
 
 
 def _remove(skill: Seen) -> str:
     if skill.kind == "foreign":
         return f"rm -r {shlex.quote(str(skill.path))}"
-    return f"skills uninstall {skill.path.name} --scope {skill.scope}"
+    return skills("uninstall", skill.path.name, "--scope", skill.scope)
 
 
 def _check_skill(skill: Seen, health: Health) -> None:
@@ -201,10 +202,10 @@ def _check_skill(skill: Seen, health: Health) -> None:
         if own is not None:
             health.note(
                 f"{skill.path} was not installed by `skills`: its scripts may not find the pack's interpreter",
-                f"skills install --force {skill.path.name}",
+                skills("install", "--force", skill.path.name),
             )
         return
-    update = f"skills update {skill.path.name} --scope {skill.scope}"
+    update = skills("update", skill.path.name, "--scope", skill.scope)
     version = pack_version(skill.python)
     if version is None:
         health.wrong(f"{skill.path} runs its scripts by {skill.python}, which does not hold the pack", update)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from skillpack.install import sources, tree
+from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.install.templates import render
 from skillpack.pack import skills_dir
@@ -76,7 +77,7 @@ def pack_origin() -> str:
         url = None
     if url is None:
         raise BadInput(
-            "where this pack is published is not known", expected="--source", hint="skills prompt --source URL"
+            "where this pack is published is not known", expected="--source", hint=skills("prompt", "--source", "URL")
         )
     return str(url).removeprefix("file://")
 

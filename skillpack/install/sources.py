@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skillpack import __version__
 from skillpack.install.card import FILE, Card, NotASkill, read_card
+from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.pack import skills_dir
 from skillpack.script import BadInput
@@ -66,7 +67,7 @@ def _find(argument: str) -> Source:
             raise BadInput(
                 f"there is no skill {argument!r} in this pack",
                 expected=f"one of {', '.join(own_names())}, or the path of a skill's folder",
-                hint=f"skills install {close[0]}" if close else "skills list",
+                hint=skills("install", close[0]) if close else skills("list"),
             )
     return _at(Path(argument).expanduser())
 
@@ -86,7 +87,7 @@ def _at(path: Path) -> Source:
         raise BadInput(
             str(error),
             expected="a name and a description between two lines of ---",
-            hint=f"skills validate {_quoted(path)}",
+            hint=skills("validate", path),
         ) from None
     _refuse_windows_lines(card)
     return Source(path, card.version, str(path))
@@ -103,7 +104,7 @@ def _refuse_folder(path: Path) -> None:
         )
     below = sorted(found.parent for pattern in ("*", "skills/*") for found in path.glob(f"{pattern}/{FILE}"))
     meant = _skill_around(path)
-    hint = f"skills list {_quoted(path)}"
+    hint = skills("list", path)
     if below:
         hint = _command(*below)
     elif meant != path:
@@ -120,7 +121,7 @@ def _refuse_windows_lines(card: Card) -> None:
             f"{windows[0]} has Windows line endings"
             + (f", and so have {len(windows) - 1} more" if windows[1:] else ""),
             expected="lines that end with LF alone",
-            hint=f"sed -i 's/\\r$//' {' '.join(_quoted(file) for file in windows)}",
+            hint=f"perl -pi -e 's/\\r$//' {' '.join(_quoted(file) for file in windows)}",
         )
 
 
@@ -135,7 +136,7 @@ def _existing(path: Path) -> Path:
 
 
 def _command(*paths: Path) -> str:
-    return f"skills install {' '.join(_quoted(path) for path in paths)}"
+    return skills("install", *paths)
 
 
 def _quoted(path: Path) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from skillpack.install.itself import skills
 from skillpack.script import ScriptError, Unavailable
 
 
@@ -30,7 +31,7 @@ def explain(error: OSError, folder: Path) -> ScriptError:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     quoted = shlex.quote(str(existing))
     if error.errno == errno.EROFS:
-        hint = "skills install --scope project  (or set HOME to a folder that can be written)"
+        hint = skills("install", "--scope", "project")
         return Unavailable(wrong, expected="a folder on a file system that can be written", hint=hint)
     if error.errno in (errno.EACCES, errno.EPERM):
         owner = existing.stat().st_uid

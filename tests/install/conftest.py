@@ -14,7 +14,11 @@ from tests.install.kit import Answer, Run, make_skill
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty HOME that is set, with no variable that points elsewhere, and a working directory below it."""
+    """Return an empty HOME that is set, with no variable that points elsewhere, and a working directory below it.
+
+    Hints say ``skills``, as they do to a user who has it on PATH.
+    """
+    monkeypatch.setattr("skillpack.install.itself._program", lambda: "skills")
     folder = tmp_path / "home of a user"
     (folder / "work").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))

@@ -21,9 +21,7 @@ def shell(home: Path, tmp_path: Path) -> Shell:
     """Return a function that runs a line in a shell that has ``skills`` on its PATH."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    skills = programs / "skills"
-    skills.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'from skillpack.cli import main; main()' \"$@\"\n")
-    skills.chmod(0o755)
+    (programs / "skills").symlink_to(Path(sys.executable).with_name("skills"))
 
     def call(line: str, before: Sequence[str] = (), **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -80,7 +78,7 @@ def test_no_skill_md(shell: Shell, home: Path) -> None:
 
 
 def test_a_misspelt_name(shell: Shell) -> None:
-    assert mended_by(shell("skills install swarm-confguration"), 2).startswith("skills ")
+    assert mended_by(shell("skills install swarm-confguration"), 2) == "skills install swarm-configuration"
 
 
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
@@ -128,6 +126,15 @@ def test_a_file_where_the_folder_of_skills_should_be(shell: Shell, home: Path) -
     hint = mended_by(shell("skills install ~/count-things"), 3)
     assert shell(hint).returncode == 0
     assert shell("skills install ~/count-things").returncode == 0
+
+
+def test_another_program_called_skills(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "npm").mkdir()
+    (tmp_path / "npm" / "skills").write_text("#!/bin/sh\nexit 99\n")
+    (tmp_path / "npm" / "skills").chmod(0o755)
+    path = f"{tmp_path}/npm:{tmp_path}/bin:{os.environ['PATH']}"
+    hint = mended_by(shell(f"{tmp_path}/bin/skills install swarm-confguration", PATH=path), 2)
+    assert shell(hint, PATH=path).returncode == 0
 
 
 def test_no_node(shell: Shell, tmp_path: Path) -> None:
