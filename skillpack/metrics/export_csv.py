@@ -169,9 +169,9 @@ def _array(column: Any) -> tuple[Any, Any]:
 
 
 def _short_stamp(series: Series) -> str:
-    """Tell of a last timestamp with fewer digits than the first: the end of the file is missing."""
-    if len(series) > 1 and series.stamps[-1] < series.stamps[0] / 5:
-        return "the last timestamp is cut off"
+    """Tell of a last timestamp that lacks digits, or is not there: the end of the file is missing."""
+    if len(series) > 1 and series.stamps[0] > 0 and not series.stamps[-1] > series.stamps[0] / 5:
+        return "the last line is cut off"
     return ""
 
 

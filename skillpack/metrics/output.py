@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack import __version__
 from skillpack.files import write_atomically
-from skillpack.metrics.series import RunMetrics, status_document
+from skillpack.metrics.series import OWN_COLUMNS, RunMetrics, renamed, status_document
 from skillpack.script import BadInput
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Layout = Literal["wide", "long"]
 FORMATS = ("parquet", "csv", "json")
-OWN_COLUMNS = ("run", "run_name", "step", "time", "relative")
 
 
 def check_name(path: str | Path) -> str:
@@ -70,8 +69,7 @@ def wide_table(runs: Sequence[RunMetrics]) -> pyarrow.Table:
     for run in runs:
         columns: dict[str, Any] = {**_run_columns(run, runs, len(run.steps)), "step": pyarrow.array(run.steps)}
         for name, (values, present) in run.columns().items():
-            own = name == run.x and name in ("time", "relative")
-            column = name if own or name not in OWN_COLUMNS else f"{name} (metric)"
+            column = renamed(name) if name in OWN_COLUMNS else name
             columns[column] = pyarrow.array(values, mask=None if present is None else ~present)
         tables.append(pyarrow.table(columns))
     return pyarrow.concat_tables(tables, promote_options="default")

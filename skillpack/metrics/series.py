@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas
 
 State = Literal["ok", "missing", "empty", "failed"]
+OWN_COLUMNS = ("run", "run_name", "step")
+"""What a table of many runs has before its keys."""
 AXES = ("step", "time", "relative")
 
 
@@ -167,8 +169,10 @@ class RunMetrics:
             columns["time"] = (self.clock.astype("datetime64[ms]"), None)
         elif self.x == "relative":
             columns["relative"] = ((self.clock - self.start_ms) / 1000, None)
-        ordered = sorted(self.series, key=lambda key: key != self.x)  # stable: only the x key moves to the front
-        columns.update({key: spread(self.steps, self.series[key].steps, self.series[key].values) for key in ordered})
+        first = None if self.x in AXES else self.x
+        for key in sorted(self.series, key=lambda key: key != first):  # stable: only the x key moves to the front
+            column = spread(self.steps, self.series[key].steps, self.series[key].values)
+            columns[key if key not in columns else renamed(key)] = column
         return columns
 
     @cached_property
@@ -211,6 +215,11 @@ class RunMetrics:
         return values
 
 
+def renamed(key: str) -> str:
+    """Return another name for a key that is called like a column of the table itself."""
+    return f"{key} (metric)"
+
+
 def spread(steps: numpy.ndarray, own: numpy.ndarray, values: numpy.ndarray) -> tuple[Any, Any]:
     """Lay values given at ``own`` steps out on ``steps``: the array with NaN in the gaps, and where it has points."""
     import numpy
@@ -231,7 +240,7 @@ def wide_frame(runs: Sequence[RunMetrics]) -> pandas.DataFrame:
 
     parts = []
     for run in runs:
-        part = run.frame.reset_index()
+        part = run.frame.rename(columns={name: renamed(name) for name in OWN_COLUMNS}).reset_index()
         part.insert(0, "run", run.meta.get("run_id", ""))
         part.insert(1, "run_name", run.label)
         parts.append(part)
