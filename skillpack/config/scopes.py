@@ -64,7 +64,7 @@ class Binding:
     value: ast.expr | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Scope:
     """A module, a function or a class body."""
 

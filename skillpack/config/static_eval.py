@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 import operator
 from collections.abc import Callable
@@ -13,7 +14,16 @@ from skillpack.config.scopes import END, Module, Place, Scope
 from skillpack.config.static_dicts import entries
 from skillpack.config.static_objects import class_attribute, instance_attribute, written_here
 from skillpack.config.static_options import parsed_option
-from skillpack.config.static_values import FUNCTIONS, Instance, Unknowable, argument_of, attempt, last_binding
+from skillpack.config.static_values import (
+    FUNCTIONS,
+    Frame,
+    Frames,
+    Instance,
+    Unknowable,
+    argument_of,
+    attempt,
+    last_binding,
+)
 from skillpack.config.syntax import (
     ENVIRONMENT,
     calls_of,
@@ -69,6 +79,8 @@ class Evaluator:
     notes: list[str] = field(default_factory=list)
     depth: int = 0
     steps: list[int] = field(default_factory=lambda: [STEP_LIMIT])
+    frames: Frames = field(default_factory=dict)
+    """The calls that functions are looked at for; for a function that is not in it, all calls in the files count."""
     written: dict[tuple[int, str], Unknowable | None] = field(default_factory=dict)
 
     def evaluate(self, node: ast.expr, scope: Scope, place: Place) -> Any:
@@ -177,9 +189,9 @@ class Evaluator:
             return attempt(node, function, *values)
         target = self.definition(node.func, scope, place)
         if target is not None and isinstance(target.node, ast.ClassDef):
-            return Instance(target, node, scope, place)
+            return Instance(target, Frame(node, scope, place, self.frames))
         if target is not None:
-            return self._returned(target, node)
+            return self._returned(target, Frame(node, scope, place, self.frames))
         raise Unknowable(f"{source(node)} is computed when the script runs", node)
 
     def _environment(self, node: ast.Call, scope: Scope, place: Place) -> Any:
@@ -190,13 +202,18 @@ class Evaluator:
         self.notes.append(f"unless the environment variable {variable} is set")
         return value
 
-    def _returned(self, target: Scope, node: ast.Call) -> Any:
+    def _returned(self, target: Scope, frame: Frame) -> Any:
         """Return what a function of the script returns, if that is one expression or a fresh object."""
         returns = [step for step in target.steps if isinstance(step.node, ast.Return)]
-        if len(returns) != 1 or returns[0].guard or returns[0].node.value is None:  # type: ignore[attr-defined]
-            raise Unknowable(f"{source(node)} is computed when the script runs", node)
-        step = returns[0]
-        return self.evaluate(step.node.value, target, Place(step.index, step.guard))  # type: ignore[attr-defined]
+        value = returns[0].node.value if len(returns) == 1 and isinstance(returns[0].node, ast.Return) else None
+        if value is None or returns[0].guard:
+            raise Unknowable(f"{source(frame.call)} is computed when the script runs", frame.call)
+        inner = self.within({**self.frames, target: frame})
+        return inner.evaluate(value, target, Place(returns[0].index))
+
+    def within(self, frames: Frames) -> Evaluator:
+        """Return this evaluator, looking at functions for the calls of ``frames``."""
+        return dataclasses.replace(self, frames=frames)
 
     # -- names
 
@@ -255,22 +272,17 @@ class Evaluator:
         if scope.owner is not None and is_self(name, definition):
             return Instance(scope.owner)
         function = label(scope)
-        default = default_of(definition, name)
-        values = []
-        for caller, call in calls_of(scope):
-            try:
-                argument = argument_of(call, definition, name, bound=scope.owner is not None)
-                if argument is not None:
-                    values.append(self.evaluate(argument, caller, caller.place_of(call)))
-                elif default is not None:
-                    values.append(self.evaluate(default, scope.parent or scope, END))
-            except Unknowable:
-                values.append(None)
-        if values and all(value is not None and value == values[0] for value in values):
-            return values[0]
-        if values and any(value is not None for value in values):
+        frame = self.frames.get(scope)
+        calls = (
+            [frame] if frame else [Frame(call, caller, caller.place_of(call), {}) for caller, call in calls_of(scope)]
+        )
+        passed = [self._passed(call, definition, name, scope) for call in calls]
+        if passed and all(value is not None and value == passed[0] for value in passed):
+            return passed[0]
+        if any(value is not None for value in passed):
             raise Unknowable(f"{function} is called with different values of {name}", node)
-        if default is not None and not values:
+        default = default_of(definition, name)
+        if default is not None and not passed:
             self.notes.append(f"default of {function}({name}=…); a caller may pass another")
             return self.evaluate(default, scope.parent or scope, END)
         annotated = self._annotated_class(definition, name, scope)
@@ -278,6 +290,17 @@ class Evaluator:
             self.notes.append(f"as {annotated.node.name} defines it; what is passed as {name} may differ")  # type: ignore[union-attr]
             return Instance(annotated)
         raise Unknowable(f"{name} is a parameter of {function}", node)
+
+    def _passed(self, frame: Frame, definition: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope) -> Any:
+        """Return what a call passes for a parameter, by default or not; None if that is unknown, or None."""
+        try:
+            argument = argument_of(frame.call, definition, name, bound=scope.owner is not None)
+            if argument is not None:
+                return self.within(frame.frames).evaluate(argument, frame.caller, frame.place)
+            default = default_of(definition, name)
+            return None if default is None else self.evaluate(default, scope.parent or scope, END)
+        except Unknowable:
+            return None
 
     def _annotated_class(
         self, definition: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope
@@ -327,7 +350,7 @@ class Evaluator:
             written = written_here(self, node, scope, place)
             if written is not None:
                 return self.evaluate(*written)
-            return instance_attribute(self, base, node, scope)
+            return instance_attribute(self, base, node)
         raise Unknowable(f"{source(node)} is computed when the script runs", node)
 
 

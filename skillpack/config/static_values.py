@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import math
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillpack.config.scopes import END, Binding, Module, Place, Scope
+from skillpack.config.scopes import Binding, Module, Place, Scope
 from skillpack.config.syntax import line_of, source
 
 Entry = tuple[ast.expr, Scope, Place]
@@ -47,14 +47,26 @@ class Unknowable(Exception):
         self.line: int | None = getattr(node, "lineno", None)
 
 
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A call that a function is being looked at for: its parameters are what this call passes."""
+
+    call: ast.Call
+    caller: Scope
+    place: Place
+    frames: Frames
+
+
+Frames = Mapping[Scope, Frame]
+"""By function, the call that it is looked at for."""
+
+
 @dataclass
 class Instance:
-    """An object of a class of the script: how it was made is known, its code is not run."""
+    """An object of a class of the script: how it was made is known (``made``), its code is not run."""
 
     scope: Scope
-    call: ast.Call | None = None
-    caller: Scope | None = None
-    place: Place = END
+    made: Frame | None = None
 
 
 def last_binding(bindings: list[Binding], place: Place, name: str, node: ast.AST) -> Binding:

@@ -42,15 +42,16 @@ def source(node: ast.AST) -> str:
 
 
 def calls_of(scope: Scope) -> list[tuple[Scope, ast.Call]]:
-    """Return the calls, in its own file, of a function; of a class for its ``__init__``."""
+    """Return the calls of a function in the files read so far; of a class for its ``__init__``. By name alone."""
     target = scope.owner if scope.owner is not None and scope.node.name == "__init__" else scope  # type: ignore[union-attr]
     name = target.node.name  # type: ignore[union-attr]
     found = []
-    for caller in scope.module.scopes:
-        for step in caller.steps:
-            for node in own_nodes(step.node):
-                if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == name:
-                    found.append((caller, node))
+    for module in list(scope.module.parsed.values()):
+        for caller in module.scopes:
+            for step in caller.steps:
+                for node in own_nodes(step.node):
+                    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == name:
+                        found.append((caller, node))
     return found
 
 

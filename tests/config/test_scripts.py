@@ -72,6 +72,23 @@ KNOWN = [
     ("class S:\n    n = 8\nclass C:\n    s = S()\nc = C()", "c.s.n", 8),
     ("def f():\n    return 8", "f()", 8),
     ("class C:\n    n = 8\ndef make():\n    c = C()\n    return c", "make().n", 8),
+    ("def f(n): return n", "f(6) + f(2)", 8),
+    ("def f(n, m=2):\n    k = n * m\n    return k", "f(4)", 8),
+    ("class C:\n    def __init__(self, n): self.n = n * 2\na, b = C(4), C(5)", "a.n", 8),
+    (
+        "class B:\n    def __init__(self, n): self.n = n\nclass C(B):\n    def __init__(self, m):\n"
+        "        super().__init__(m * 2)\nc = C(4)",
+        "c.n",
+        8,
+    ),
+    ("class B:\n    def __init__(self, n=8): self.n = n\nclass C(B):\n    pass\nc = C()", "c.n", 8),
+    ("class C:\n    def __init__(self, n): self.n = n\ndef make(k): return C(k * 2)", "make(4).n", 8),
+    (
+        "from dataclasses import dataclass\n@dataclass\nclass B:\n    m: int\n@dataclass\nclass C(B):\n    n: int = 4",
+        "C(1, 8).n",
+        8,
+    ),
+    ("from pydantic import BaseModel, Field\nclass C(BaseModel):\n    n: int = Field(8, ge=1)", "C().n", 8),
     ("if __name__ == '__main__':\n    N = 8", "N", 8),
     ("try:\n    N = 8\nfinally:\n    pass", "N", 8),
 ]
@@ -88,6 +105,12 @@ NOTED = [
     ("N = int(os.getenv('N', '8'))", "N", 8, "unless the environment variable N is set"),
     ("N = os.environ.get('N', 8)", "N", 8, "unless the environment variable N is set"),
     ("N = os.getenv('N') or 8", "N", 8, "unless the environment variable N is set"),
+    (
+        "from x import BaseSettings\nclass C(BaseSettings):\n    n = 8\nc = C()",
+        "c.n",
+        8,
+        "as C defines it; its base BaseSettings may change it",
+    ),
     (
         "import argparse\np = argparse.ArgumentParser()\n"
         "p.add_argument('--grpo-n', type=int, default='8')\nargs = p.parse_args()",
@@ -126,6 +149,11 @@ UNKNOWN = [
         "c.n",
         "more than one way",
     ),
+    ("class C:\n    n = 8\nc = C()\nsetattr(c, 'n', 4)", "c.n", "changed at train.py"),
+    ("class C:\n    n = 8\n    def __post_init__(self):\n        self.n = 4\nc = C()", "c.n", "more than one way"),
+    ("class B:\n    def tune(self): self.n = 4\nclass C(B):\n    n = 8\nc = C()", "c.n", "more than one way"),
+    ("from enum import IntEnum\nclass C(IntEnum):\n    n = 8", "C.n", "member of an Enum"),
+    ("class C:\n    @property\n    def n(self): return 8\nc = C()", "c.n", "object of the script"),
     ("CFG = dict(n=8)\nCFG.update(load())", "CFG['n']", "cannot be read off"),
     ("CFG = dict(n=8)\nfor k in 'n':\n    CFG[k] = 4", "CFG['n']", "changed at line"),
     (
@@ -138,7 +166,6 @@ UNKNOWN = [
     ("N = [0] * 10 ** 9", "N", "absurd size"),
     ("N = 1 / 0", "N", "ZeroDivisionError"),
     ("def f(): return f()", "f()", "computed when the script runs"),
-    ("def f(n): return n", "f(8) + f(4)", ""),
     ("class A:\n    x = 1\nN = A()", "N", "object of the script"),
     ("N = lambda: 8", "N()", "computed when the script runs"),
     ("N = [n for n in (8,)][0]", "N", "computed when the script runs"),
@@ -286,6 +313,24 @@ def test_a_class_that_two_files_import_is_one_class(tmp_path: Path) -> None:
     text = "from ajet import AgentJetJob\nfrom settings import C\nfrom maker import make\n"
     text += "def change():\n    c = make()\n    c.n = 4\n\njob = AgentJetJob(num_repeat=C().n)\n"
     assert REPEAT not in read_source(script(tmp_path, text)).config
+
+
+def test_what_a_neighbouring_file_changes_is_not_guessed(tmp_path: Path) -> None:
+    script(tmp_path, "class C:\n    n = 8\ndef make():\n    c = C()\n    c.n = 4\n    return c\n", "maker.py")
+    text = "from ajet import AgentJetJob\nfrom maker import make\njob = AgentJetJob(num_repeat=make().n)\n"
+    assert REPEAT not in read_source(script(tmp_path, text)).config
+
+
+def test_what_is_passed_to_a_neighbouring_file_counts(tmp_path: Path) -> None:
+    script(
+        tmp_path,
+        "class C:\n    def __init__(self, n=4):\n        self.n = n * 2\ndef make(n=1): return C(n)\n",
+        "maker.py",
+    )
+    text = "from ajet import AgentJetJob\nfrom maker import C, make\n"
+    text += "job = AgentJetJob(num_repeat=C(8).n, batch_size=make(16).n)\n"
+    config = read_source(script(tmp_path, text)).config
+    assert (config[REPEAT], config[BATCH]) == (16, 32)
 
 
 def test_files_that_import_each_other(tmp_path: Path) -> None:
