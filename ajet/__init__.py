@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 __version__ = "0.1.0"
 
@@ -19,7 +18,7 @@ _HOMES = {
 __all__ = ["AgentJetJob", "AjetTuner", "Workflow", "WorkflowOutput", "WorkflowTask", "__version__", "bp"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ajet' has no attribute {name!r}; it offers {', '.join(_HOMES)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -155,7 +154,9 @@ class AgentJetJob:
 
         ``ensure_reward_in_workflow`` is accepted because released scripts pass it; it changes nothing, there as here.
         """
-        self.config.ajet.rollout.user_workflow = workflow if isinstance(workflow, str) else _class_path(workflow)
+        from ajet.utils.dynamic_import import cls_to_path
+
+        self.config.ajet.rollout.user_workflow = workflow if isinstance(workflow, str) else cls_to_path(workflow)
         return self
 
     def set_data(
@@ -208,10 +209,3 @@ ADDED: dict[str, Any] = {
     "ajet.task_reader.huggingface_dat_repo.http_proxy_address": "",
 }
 """Keys that the default files lack and that a released AgentJetJob writes."""
-
-
-def _class_path(workflow: Callable[..., Any]) -> str:
-    module, name = workflow.__module__, getattr(workflow, "__qualname__", type(workflow).__qualname__)
-    if module == "__main__":  # the engine cannot import that name, but it can load the file
-        module = getattr(sys.modules["__main__"], "__file__", None) or module
-    return f"{module}->{name}"

@@ -9,7 +9,7 @@ from ajet.default_config import kwarg_table
 from ajet.utils.config_tree import closest
 from ajet.utils.config_utils import load_config
 from skillpack.config.hits import Hit, Values
-from skillpack.config.jobs import JobCall
+from skillpack.config.job_call import JobCall
 from skillpack.config.sources import Source
 
 IDENTITY = ("ensure_new_experiment", "base_yaml_config", "experiment_dir", "project_name", "experiment_name")

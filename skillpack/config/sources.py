@@ -21,7 +21,8 @@ from ajet.utils.config_utils import (
     require_ajet,
 )
 from ajet.utils.config_yaml import Document
-from skillpack.config.jobs import JobCall, Reading, Unknown, choose_job, read_jobs
+from skillpack.config.job_call import JobCall, Reading, Unknown
+from skillpack.config.jobs import choose_job, read_jobs
 from skillpack.script import BadInput
 
 FOLDERS_UP = 8
