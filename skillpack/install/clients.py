@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ class Client:
     program: str
     homes: tuple[tuple[str, str], ...]
     identity: str
+    plugins: tuple[str, ...]
     duplicates: str
     roots: tuple[Root, ...]
 
@@ -42,6 +44,18 @@ class Client:
         if root.scope == "project":
             return [folder / path for folder in up_to_project(cwd)]
         return [Path(path).expanduser()]
+
+    def calls(self, skill: Path, name: str) -> str:
+        """Return what the client calls the skill in a folder whose SKILL.md says ``name``."""
+        called = skill.name if self.identity == "folder" else name
+        for folder in skill.resolve().parents:
+            for manifest in self.plugins:
+                try:
+                    plugin = json.loads((folder / manifest).read_text(encoding="utf-8"))["name"]
+                except (OSError, ValueError, KeyError, TypeError):
+                    continue
+                return f"{plugin}:{called}"
+        return called
 
     def target(self, scope: str, cwd: Path) -> Path:
         """Return the folder that skills are installed into for ``user`` or ``project``."""
@@ -66,6 +80,7 @@ def clients() -> dict[str, Client]:
         name: Client(
             name=name,
             homes=tuple(entry.pop("homes").items()),
+            plugins=tuple(entry.pop("plugins")),
             roots=tuple(Root(**root) for root in entry.pop("roots")),
             **entry,
         )

@@ -143,7 +143,10 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
             elif found.kind != "foreign":
                 health.wrong(str(error), skills("install", "--force", path.name))
             continue
-        name = path.name if client.identity == "folder" else card.name
+        name = client.calls(path, card.name)
+        if name not in (card.name, path.name) and found.kind != "foreign":
+            what = f"{client.title} calls {path} {name}, for it lies in that plugin"
+            health.note(what, skills("install", "--copy", path.name) if found.kind == "link" else "")
         record = found.record
         yield Seen(
             name=name,
@@ -178,7 +181,7 @@ def _check_names(client: Client, seen: list[Seen], names: Sequence[str], health:
             if client.duplicates == "all":
                 what = f"{client.title} lists {name} twice, from {first.path} and from {others[0].path}"
             health.wrong(what, _remove(others[0]))
-    present = {skill.path.name for skill in seen} | {skill.name for skill in seen}
+    present = {skill.path.name for skill in seen}
     missing = [name for name in names if name not in present]
     if missing:
         health.wrong(

@@ -108,6 +108,18 @@ def test_codex_goes_by_the_name_and_claude_code_by_the_folder(run: Run, home: Pa
     assert [told for told, _ in found] == [what]
 
 
+def test_codex_puts_the_name_of_a_plugin_before_that_of_a_skill_in_it(run: Run, home: Path, skill: Path) -> None:
+    manifest = skill.parent / ".claude-plugin" / "plugin.json"
+    manifest.parent.mkdir()
+    manifest.write_text('{"name": "counting"}')
+    run("install", skill, "--link")
+    assert problems(run, skill.name) == []
+    document = run("doctor", "--json").document
+    names = [[seen["name"] for seen in client["skills"]] for client in document["clients"]]
+    assert names == [[skill.name], [f"counting:{skill.name}"]]
+    assert document["notes"][0]["what"].startswith("Codex calls ")
+
+
 def test_homes_of_clients_can_be_moved(run: Run, home: Path, skill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
     monkeypatch.setenv("CODEX_HOME", str(home / "codex"))
