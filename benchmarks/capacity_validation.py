@@ -30,6 +30,7 @@ import numpy as np
 import yaml
 
 from ajet.schema.task import Task, WorkflowOutput
+from ajet.tuner_lib.as_oai_baseurl_apikey import OpenaiBaseUrlAndApiKey
 from ajet.tuner_lib.experimental.swarm_client import SwarmClient, SwarmServerOfflineError, SwarmThrottlePolicy
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
@@ -110,6 +111,7 @@ class Point:
             names.VANISH: self.vanish,
             names.TIMEOUT: self.timeout,
             names.CLIENT_LOOP: self.loop,
+            names.TASK_ORDER: names.CLAIM_FIRST if self.throttle is None else names.TASK_FIRST,
         }
         if self.cv == 1:
             given[names.EPISODE_SECONDS] = self.mean
@@ -159,14 +161,14 @@ class Worker:
         self.random = random.Random(f"{point} {number}")
         self.turn = threading.Condition()
         self.given = self.done = 0
-        self.agreed = -1
+        self.ended_in: dict[int | None, int] = {}
         self.threads = [threading.Thread(target=self._run, daemon=True) for _ in range(point.pool)]
         self.durations = iter(())
 
     def _run(self) -> None:
         try:
             while True:
-                self._episode(self._next())
+                self._episode()
         except (SwarmServerOfflineError, RuntimeError, httpx.HTTPError):
             return  # the engine has finished its steps
 
@@ -189,28 +191,22 @@ class Worker:
                 found = next(self.durations)
             return found
 
-    def _episode(self, number: int) -> None:
+    def _episode(self) -> None:
         point = self.point
-        task = f"client{self.number}-task{number // point.repeat}"
-        policy = None
-        if point.throttle is not None:
-            policy = SwarmThrottlePolicy(
-                ratio=point.throttle,
-                expected_batch_size=point.batch,
-                expected_num_repeat=point.repeat,
-                current_task_id=task,
-            )
-        while True:
-            uuid, model = self.client.begin_episode(point.timeout, throttle_policy=policy)
-            claimed = time.monotonic()
-            if self.random.random() >= point.vanish:
-                break
+        if point.throttle is None and point.loop == names.STREAM:
+            claim = self._claim(None)
+            number = self._next()
+        else:
+            number = self._next()
+            claim = self._claim(self._task(number))
+        uuid, model, claimed = claim
         self.chat.post(
             f"{model.base_url}/chat/completions",
             headers={"Authorization": f"Bearer {model.api_key}"},
             json={"model": "m", "messages": [{"role": "user", "content": "x"}]},
         )
         time.sleep(self._duration())
+        task = self._task(number)
         dummy = random.Random(task).random() < point.dummy
         reward = 0.0 if dummy else float(number % point.repeat % 2)
         self.client.end_episode(Task(task_id=task), uuid, WorkflowOutput(reward=reward))
@@ -222,20 +218,34 @@ class Worker:
         if point.agree_after is not None:
             self._agree_if_due()
 
+    def _task(self, number: int) -> str:
+        return f"client{self.number}-task{number // self.point.repeat}"
+
+    def _claim(self, task: str | None) -> tuple[str, OpenaiBaseUrlAndApiKey, float]:
+        """Claim an episode and return it with the time; a vanishing client lets go of some, and tries again."""
+        point = self.point
+        policy = None
+        if point.throttle is not None and task is not None:
+            policy = SwarmThrottlePolicy(
+                ratio=point.throttle,
+                expected_batch_size=point.batch,
+                expected_num_repeat=point.repeat,
+                current_task_id=task,
+            )
+        while True:
+            uuid, model = self.client.begin_episode(point.timeout, throttle_policy=policy)
+            claimed = time.monotonic()
+            if self.random.random() >= point.vanish:
+                return uuid, model, claimed
+
     def _agree_if_due(self) -> None:
         """Agree once in a step, when this client has ended as many episodes in it as it wants."""
         step = self.client.get_global_step()
         with self.turn:
-            if self.agreed == step:
-                return
-            stat = self.client.get_rollout_stat()
-            mine = sum(
-                uuid == self.client.client_uuid for ids in stat.completed_tasks_client_uuids.values() for uuid in ids
-            )
-            if stat.global_step != step or mine < self.point.agree_after:
-                return
-            self.agreed = step
-        self.client._http.post("/agree_sync_weight", {"client_uuid": self.client.client_uuid})
+            self.ended_in[step] = self.ended_in.get(step, 0) + 1
+            due = self.ended_in[step] == self.point.agree_after
+        if due:
+            self.client._http.post("/agree_sync_weight", {"client_uuid": self.client.client_uuid})
 
 
 @dataclass(frozen=True)
@@ -338,6 +348,7 @@ def compare(point: Point, measured: Measured, prediction: Prediction) -> dict:
     truth = _true_bottlenecks(point, measured, prediction)
     return {
         "point": point,
+        "measured": measured,
         "predicted_step": simulation.step.mean,
         "measured_step": measured.step,
         "step_error": simulation.step.mean / measured.step - 1,
@@ -394,6 +405,8 @@ def main() -> None:
             row = compare(point, future.result(), prediction)
             rows.append(row)
             print(f"{len(rows):3}/{len(points)} {line(row)}", flush=True)
+            if not row["right"]:
+                print(f"    predicted {prediction.shares}, measured {row['measured'].shares}", flush=True)
     rows.sort(key=lambda row: points.index(row["point"]))
     report = table(rows, overhead, between, options.steps)
     print(report)

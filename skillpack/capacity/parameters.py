@@ -22,9 +22,23 @@ class Parameter:
 EPISODE_SECONDS, EPISODE_P95, DURATIONS = "episode_seconds", "episode_p95", "durations"
 UPDATE, RESUME, OVERHEAD = "update_seconds", "resume_seconds", "overhead_seconds"
 LLM_SHARE, DUMMY_SHARE, VANISH, TIMEOUT = "llm_share", "dummy_share", "vanish_share", "discard_episode_timeout"
-THROTTLE_RATIO, AGREE_AFTER, CLIENT_LOOP = "throttle_ratio", "agree_after", "client_loop"
+THROTTLE_RATIO, AGREE_AFTER = "throttle_ratio", "agree_after"
 
+CLIENT_LOOP, TASK_ORDER = "client_loop", "task_order"
 STREAM, BATCH = "stream", "batch"
+TASK_FIRST, CLAIM_FIRST = "task-first", "claim-first"
+
+CHOICES = {
+    CLIENT_LOOP: (
+        (STREAM, BATCH),
+        "A batch loop waits for its own batch before it goes on; a stream never waits.",
+    ),
+    TASK_ORDER: (
+        (TASK_FIRST, CLAIM_FIRST),
+        "Whether a thread takes its task before it waits for an episode, or after it has one.",
+    ),
+}
+"""How clients work, by name: the choices (the first is assumed) and what they mean."""
 
 PARAMETERS: dict[str, Parameter] = {
     EPISODE_SECONDS: Parameter(
@@ -73,6 +87,15 @@ def assumptions(inputs: Inputs, needed: tuple[str, ...]) -> list[dict[str, Any]]
         if inputs[name].known == UNKNOWN and parameter.default is not None:
             found.append(assumption(name, parameter.default, f"{parameter.measure}; {flag(name)}"))
     return found
+
+
+def choices_assumed(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return what is assumed of how clients work."""
+    return [
+        assumption(name, choices[0], f"the client's script; {flag(name)}")
+        for name, (choices, _) in CHOICES.items()
+        if inputs.value(name) is None
+    ]
 
 
 def assumption(name: str, value: Any, replace_by: str) -> dict[str, Any]:

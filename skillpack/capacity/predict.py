@@ -11,7 +11,7 @@ from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
 from skillpack.capacity.inputs import Inputs
 from skillpack.capacity.limits import LLM_CALLS, RELEASED, RUNNING_EPISODES, Limit, ceiling_of, engines_of, limits_of
-from skillpack.capacity.parameters import assumption, assumptions, number
+from skillpack.capacity.parameters import assumption, assumptions, choices_assumed, number
 from skillpack.capacity.queueing import slowdown
 from skillpack.capacity.workload import AGREES, METHODS, Durations, Workload, read_durations
 from skillpack.script import BadInput
@@ -121,7 +121,8 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
         sweep=10.0 if engine == RELEASED else 0.0,
         llm_share=number(inputs, names.LLM_SHARE),
         llm_parallel=calls.value if calls.binding else None,
-    ), [*assumed, *assumptions(inputs, relevant)]
+        claim_first=inputs.value(names.TASK_ORDER) == names.CLAIM_FIRST,
+    ), [*assumed, *choices_assumed(inputs), *assumptions(inputs, relevant)]
 
 
 def _durations(inputs: Inputs) -> tuple[Durations, list[dict[str, Any]]]:

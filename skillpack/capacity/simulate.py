@@ -2,7 +2,8 @@
 
 Episodes of a slot follow each other, and a slot takes the next episode as soon as it is free. As
 durations are drawn independently of the order of work, the starts of all slots together, sorted,
-are the order in which the clients' queues are served: no event has to be simulated singly.
+are the order in which work is taken: no event has to be simulated singly. Which client's episode
+it is matters only where groups are counted: see ``_ThreadQueue``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ Z = 1.959963984540054
 """Half width of a 95 % confidence interval in standard errors."""
 
 ROUNDS_AT_MOST = 4096
+THREADS_AT_MOST = 5000
+"""More threads than this are not followed singly: which client's episode is next is drawn by their shares."""
+
 NEVER = math.inf
 
 
@@ -83,25 +87,25 @@ class _Step:
 def simulate(workload: Workload, steps: int = 400, seed: int = 0) -> Simulation | None:
     """Simulate ``steps`` steps; None if a step never ends (the clients may not start enough tasks)."""
     draw = _Draw(workload, np.random.default_rng(seed))
-    phases = np.zeros(len(workload.pools), dtype=np.int64)
+    order = _work_order(workload, draw.generator)
     done: list[_Step] = []
     for _ in range(steps):
-        step = _simulate_step(workload, draw, phases)
+        step = _simulate_step(workload, draw, order)
         if step is None:
             return None
         done.append(step)
     return _summary(workload, done, seed)
 
 
-def _simulate_step(workload: Workload, draw: _Draw, phases: Integers) -> _Step | None:
-    """Simulate one step; ``phases`` (episodes already given to each client's current task) is updated."""
+def _simulate_step(workload: Workload, draw: _Draw, order: _WorkOrder) -> _Step | None:
+    """Simulate one step; ``order`` remembers where the clients stand afterwards."""
     slots = draw.slots(draw.rounds)
     while slots.duration.shape[1] <= ROUNDS_AT_MOST:
-        episodes = _Episodes(workload, slots, phases, draw.enough)
+        episodes = _Episodes(workload, slots, order, draw.enough)
         stop = episodes.stop_time(draw.generator)
         if stop < NEVER and stop <= episodes.horizon:
             draw.enough = max(draw.enough, 1.2 * stop) if draw.enough < NEVER else 1.5 * stop
-            return episodes.finish(stop, phases)
+            return episodes.finish(stop)
         if draw.enough < NEVER:
             draw.enough = NEVER
             continue
@@ -118,14 +122,12 @@ class _Slots:
 
     duration: Floats
     vanished: Booleans
-    owner: Integers
 
     def followed_by(self, later: _Slots) -> _Slots:
         """Return the same slots with more episodes."""
         return _Slots(
             np.hstack([self.duration, later.duration]),
             np.hstack([self.vanished, later.vanished]),
-            np.hstack([self.owner, later.owner]),
         )
 
 
@@ -150,52 +152,149 @@ class _Draw:
         if workload.vanish:
             vanished = generator.random(shape) < workload.vanish
             duration = np.where(vanished, workload.timeout + generator.random(shape) * workload.sweep, duration)
-        return _Slots(duration, vanished, self._owners(shape))
+        return _Slots(duration, vanished)
 
-    def _owners(self, shape: tuple[int, int]) -> Integers:
-        """Return the client of each episode: by slot where the pools bind, else by the size of the pools."""
-        pools = np.asarray(self.workload.pools)
-        if len(pools) == 1:
-            return np.zeros(shape, dtype=np.int64)
-        if pools.sum() <= self.workload.slots:
-            return np.broadcast_to(np.repeat(np.arange(len(pools)), pools)[:, None], shape)
-        return self.generator.choice(len(pools), shape, p=pools / pools.sum())
+
+@dataclass(frozen=True)
+class _Started:
+    """What starts in a step, in order: the slot, its times, and whether the client disappears."""
+
+    slot: Integers
+    start: Floats
+    end: Floats
+    gone: Booleans
+
+
+class _WorkOrder:
+    """Whose episode starts next where each client has slots enough for its pool, or where groups do not mix.
+
+    Each client works through its tasks in order; ``phases`` counts the episodes already given to
+    its current task.
+    """
+
+    def __init__(self, workload: Workload, generator: np.random.Generator) -> None:
+        self.workload = workload
+        self.generator = generator
+        pools = np.asarray(workload.pools)
+        self.phases = np.zeros(len(pools), dtype=np.int64)
+        self.shares = pools / pools.sum()
+        self.own_slots = np.repeat(np.arange(len(pools)), pools) if pools.sum() <= workload.slots else None
+
+    def assign(self, started: _Started) -> tuple[Integers, Integers]:
+        """Return the client of each start, and its place among that client's episodes."""
+        if len(self.shares) == 1:
+            owner = np.zeros(len(started.start), dtype=np.int64)
+        elif self.own_slots is not None:
+            owner = self.own_slots[started.slot]
+        else:
+            owner = self.generator.choice(len(self.shares), len(started.start), p=self.shares)
+        # a vanished episode is tried again: its successor takes its place
+        return owner, _count_before(owner, ~started.gone) + self.phases[owner]
+
+    def commit(self, started: _Started, owner: Integers, ran: int) -> None:
+        """Note that the first ``ran`` starts came to pass."""
+        if self.workload.tasks_per_client is None:
+            counted = owner[:ran][~started.gone[:ran]]
+            self.phases = (self.phases + np.bincount(counted, minlength=len(self.phases))) % self.workload.repeat
+
+
+class _ThreadQueue(_WorkOrder):
+    """Whose episode starts next where more threads than slots want one.
+
+    A thread takes its client's next episode when it is free, and then waits for a slot. Released
+    clients ask every two seconds, so which of the waiting threads gets a slot is a matter of
+    chance: episodes of a group drift apart, and more groups are open at once. (A thread that takes
+    its task only when it has an episode avoids that: ``claim_first``.)
+    """
+
+    def __init__(self, workload: Workload, generator: np.random.Generator) -> None:
+        super().__init__(workload, generator)
+        self.given = [0] * len(workload.pools)
+        self.waiting: list[tuple[int, int]] = []
+        for client in generator.permutation(np.repeat(np.arange(len(workload.pools)), workload.pools)):
+            self._join(int(client))
+
+    def _join(self, client: int) -> None:
+        self.waiting.append((client, self.given[client]))
+        self.given[client] += 1
+
+    def assign(self, started: _Started) -> tuple[Integers, Integers]:
+        """Return the client of each start, and its place among that client's episodes."""
+        self.chances = self.generator.random(len(started.start)).tolist()
+        before = self.given.copy(), self.waiting.copy()
+        owner, place = self._play(started, len(started.start))
+        self.given, self.waiting = before
+        return np.asarray(owner), np.asarray(place)
+
+    def commit(self, started: _Started, owner: Integers, ran: int) -> None:
+        """Note that the first ``ran`` starts came to pass; the threads of those still running wait next."""
+        owners, _ = self._play(started, ran)
+        by_end = np.argsort(started.end[:ran], kind="stable")
+        for index in by_end[max(0, ran - self.workload.slots) :].tolist():
+            if not started.gone[index]:
+                self._join(owners[index])
+
+    def _play(self, started: _Started, count: int) -> tuple[list[int], list[int]]:
+        slots, waiting, gone = self.workload.slots, self.waiting, started.gone.tolist()
+        by_end = np.argsort(started.end, kind="stable").tolist()
+        owner, place = [0] * count, [0] * count
+        for index in range(count):
+            if index >= slots:
+                ended = by_end[index - slots]
+                if not gone[ended]:
+                    self._join(owner[ended])
+            chosen = int(self.chances[index] * len(waiting))
+            waiting[chosen], waiting[-1] = waiting[-1], waiting[chosen]
+            owner[index], place[index] = waiting.pop()
+            if gone[index]:
+                waiting.append((owner[index], place[index]))
+        return owner, place
+
+
+def _work_order(workload: Workload, generator: np.random.Generator) -> _WorkOrder:
+    """Return how work is given out: by a queue of threads where it matters and can be afforded."""
+    contended = sum(workload.pools) > workload.slots and workload.tasks_per_client is None
+    contended = contended and not workload.claim_first
+    counts_groups = workload.method != ENOUGH_EPISODES
+    if contended and counts_groups and sum(workload.pools) <= THREADS_AT_MOST:
+        return _ThreadQueue(workload, generator)
+    return _WorkOrder(workload, generator)
 
 
 class _Episodes:
     """The episodes of one step, in the order of their starts."""
 
-    def __init__(self, workload: Workload, slots: _Slots, phases: Integers, enough: float) -> None:
-        self.workload = workload
+    def __init__(self, workload: Workload, slots: _Slots, order: _WorkOrder, enough: float) -> None:
+        self.workload, self.order = workload, order
         ends = np.cumsum(slots.duration, axis=1)
         self.horizon = min(enough, float(ends[:, -1].min()))
         """Up to here every start is known."""
         starts = ends - slots.duration
         known = np.flatnonzero(starts.ravel() <= self.horizon)
         known = known[np.argsort(starts.ravel()[known], kind="stable")]
-        self.start, self.end = starts.ravel()[known], ends.ravel()[known]
-        self.gone, self.owner = slots.vanished.ravel()[known], slots.owner.ravel()[known]
+        self.started = _Started(
+            known // starts.shape[1], starts.ravel()[known], ends.ravel()[known], slots.vanished.ravel()[known]
+        )
+        self.owner, place = order.assign(self.started)
+        self.start, self.end, self.gone = self.started.start, self.started.end, self.started.gone
         self.exhausted = False
-        self._give_tasks(phases)
+        if workload.tasks_per_client is not None:
+            place = self._throttle(place, workload.tasks_per_client * workload.repeat)
+        first = int(place.min(initial=0)) // workload.repeat
+        groups_of_client = int(place.max(initial=0)) // workload.repeat + 1 - first
+        self.group = self.owner * groups_of_client + place // workload.repeat - first
         self.dummy = np.zeros(self.group.max(initial=0) + 1, dtype=bool)
 
-    def _give_tasks(self, phases: Integers) -> None:
-        """Number each client's episodes and their groups; drop those that a client may not start.
-
-        A vanished episode is tried again: its successor takes its place in the group.
-        """
-        repeat, most = self.workload.repeat, self.workload.tasks_per_client
-        place = _count_before(self.owner, ~self.gone) + phases[self.owner]
-        if most is not None:
-            allowed = place < most * repeat
-            self.start, self.end, self.gone = self.start[allowed], self.end[allowed], self.gone[allowed]
-            self.owner, place = self.owner[allowed], place[allowed]
-            given = np.bincount(self.owner[~self.gone], minlength=len(phases))
-            self.exhausted = bool((given >= most * repeat).all())
-            if self.exhausted:
-                self.horizon = NEVER
-        groups_of_client = int(place.max(initial=0)) // repeat + 1
-        self.group = self.owner * groups_of_client + place // repeat
+    def _throttle(self, place: Integers, most: int) -> Integers:
+        """Drop the episodes that a client may not start in this step; return the places of the others."""
+        allowed = place < most
+        self.start, self.end, self.gone = self.start[allowed], self.end[allowed], self.gone[allowed]
+        self.owner = self.owner[allowed]
+        given = np.bincount(self.owner[~self.gone], minlength=len(self.workload.pools))
+        self.exhausted = bool((given >= most).all())
+        if self.exhausted:
+            self.horizon = NEVER
+        return place[allowed]
 
     def stop_time(self, generator: np.random.Generator) -> float:
         """Return when the step has enough, by its method; infinity if these episodes are not enough."""
@@ -222,7 +321,7 @@ class _Episodes:
         counts = np.bincount(group, minlength=len(self.dummy))
         return np.where(counts >= self.workload.repeat, complete, NEVER)
 
-    def finish(self, stop: float, phases: Integers) -> _Step:
+    def finish(self, stop: float) -> _Step:
         """Return the step that stops at ``stop``: running episodes are waited for."""
         workload = self.workload
         ran = self.start < stop
@@ -231,8 +330,7 @@ class _Episodes:
         completed = ran & ~self.gone
         in_group = np.bincount(self.group[completed], minlength=len(self.dummy))
         kept_short = (in_group > 0) & (in_group < workload.repeat)
-        started = np.bincount(self.owner[completed], minlength=len(phases))
-        phases[:] = 0 if workload.tasks_per_client is not None else (phases + started) % workload.repeat
+        self.order.commit(self.started, self.owner, int(ran.sum()))
         return _Step(
             seconds=workload.resume + end + workload.update,
             collect=last_start,

@@ -122,6 +122,8 @@ class Workload:
     ``vanish`` is the share of episodes whose client disappears; such a slot is lost for
     ``timeout`` and up to ``sweep`` seconds. ``llm_share`` of a duration is LLM time, of which
     ``llm_parallel`` calls run at once without slowing each other (None: no such limit is known).
+    ``claim_first`` threads take their task when they have an episode: then tasks start in order
+    even where more threads than slots want one.
     """
 
     durations: Durations
@@ -141,6 +143,7 @@ class Workload:
     sweep: float = 0.0
     llm_share: float = 0.0
     llm_parallel: float | None = None
+    claim_first: bool = False
 
     @property
     def episodes(self) -> int:
