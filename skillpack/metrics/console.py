@@ -21,6 +21,8 @@ RAY_PREFIX = re.compile(r"^\s*\((?P<actor>[\w.:-]+(?:\([^()]*\))?) (?:pid=\d+)(?
 RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 HEAD = re.compile(r"step:(\d+)(?= - |$)")
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)"
+IN_A_KEY = re.compile(r"[\w/@.\-]$")
+RAN_INTO = re.compile(rf"(?::{NUMBER}|(?:^|\s)\d+(?:/\d+)?)$", re.IGNORECASE)
 ITEM = re.compile(
     rf"(?P<key>[^\s:][^:]*):(?:(?:np|numpy)\.\w+\((?P<numpy>{NUMBER})\)|tensor\((?P<tensor>{NUMBER})[^)]*\)"
     rf"|(?P<flag>True|False)|(?P<plain>{NUMBER}))(?P<rest>(?![\w.]).*)$",
@@ -101,12 +103,14 @@ def merge_steps(steps: Iterable[Step]) -> tuple[dict[int, dict[str, float]], int
 
 
 def _heads(body: str) -> list[re.Match[str]]:
-    """Find where metric lines start: ``step:7``, but not the end of a key such as ``global_step:7``."""
+    """Find where metric lines start: ``step:7``, but not the end of a key such as ``global_step:7``.
+
+    A value or a progress bar's count may stand right before it, where two writers shared the line.
+    """
     return [
         head
         for head in HEAD.finditer(body)
-        if not re.search(r"[\w/@.\-]$", body[: head.start()])
-        or re.search(rf":{NUMBER}$", body[: head.start()], re.IGNORECASE)
+        if not IN_A_KEY.search(body[: head.start()]) or RAN_INTO.search(body[: head.start()])
     ]
 
 
