@@ -43,7 +43,7 @@ def _packaged_document(path: Path) -> Document:
 
 
 def resolve(document: Document, folder: Path | None) -> list[Document]:
-    """Return the layers that ``document`` (from ``folder``, if it is a file) is composed of, lowest first.
+    """Return the layers that ``document`` (from ``folder``; None if it is text) is composed of, lowest first.
 
     The order is Hydra's: entries of ``defaults`` from low to high, the document itself where
     ``_self_`` stands, at the top if it stands nowhere. Raises ConfigError if a file is missing,
@@ -110,12 +110,12 @@ def _locate(entry: Any, document: Document, search: list[Path]) -> tuple[Path, s
     name, package, optional = _read_entry(entry, document)
     if not name or name.rsplit("/", 1)[-1] in EXTERNAL:
         return None
-    for folder in search:
-        for suffix in ("", ".yaml", ".yml"):
+    for folder in search if ".." not in Path(name).parts else ():
+        for suffix in (".yaml", ".yml"):
             file = folder / f"{name}{suffix}"
-            if (suffix or file.suffix) and file.is_file():
+            if file.is_file():
                 return file.resolve(), package
-    if optional:
+    if optional or search == [PACKAGED]:
         return None
     folders = ", ".join(map(str, search))
     raise ConfigError(
@@ -138,7 +138,11 @@ def _read_entry(entry: Any, document: Document) -> tuple[str, str, bool]:
         return f"{group}/{option}", _package(package or group.replace("/", ".")), words[0] == "optional"
     if isinstance(entry, str) and entry:
         name, _, package = entry.lstrip("/").partition("@")
-        return name.removesuffix(".yaml"), _package(package or name.rpartition("/")[0].replace("/", ".")), False
+        return (
+            name.removesuffix(".yaml").removesuffix(".yml"),
+            _package(package or name.rpartition("/")[0].replace("/", ".")),
+            False,
+        )
     raise ConfigError(
         f"{document.name}: `defaults` has the entry {entry!r}; expected a file name, _self_ or {{group: name}}",
         key="defaults",
@@ -151,7 +155,11 @@ def _package(package: str) -> str:
 
 
 def _search_folders(document: Document, folder: Path | None) -> list[Path]:
-    """Return where the files of ``defaults`` are looked for: beside the file, ``hydra.searchpath``, the package."""
+    """Return where the files of ``defaults`` are looked for: beside the file, ``hydra.searchpath``, the package.
+
+    Text without a file (``folder`` None) may come from anybody: only the package's own files are
+    open to it, and other names are passed over. What clients sync is a dump, which has every value.
+    """
     entries = document.tree.get("hydra.searchpath") or []
     if not isinstance(entries, list):
         raise ConfigError(
@@ -159,7 +167,9 @@ def _search_folders(document: Document, folder: Path | None) -> list[Path]:
             key="hydra.searchpath",
             value=entries,
         )
-    folders = [folder] if folder else []
+    if folder is None:
+        return [PACKAGED]
+    folders = [folder]
     for entry in entries:
         found = _search_entry(str(entry))
         if found is not None and found not in folders:
@@ -172,7 +182,10 @@ def _search_entry(entry: str) -> Path | None:
     scheme, separator, rest = entry.partition("://")
     if separator and scheme == "pkg":
         top, *parts = rest.replace("/", ".").split(".")
-        spec = importlib.util.find_spec(top) if top else None
+        try:
+            spec = importlib.util.find_spec(top) if top else None
+        except (ImportError, ValueError):
+            spec = None
         roots = [Path(root) for root in spec.submodule_search_locations or ()] if spec else []
         candidates = [root.joinpath(*parts) for root in roots]
     else:

@@ -42,9 +42,10 @@ def open_source(source: str | os.PathLike[str]) -> tuple[Document, Path | None]:
 def load_config(source: str | os.PathLike[str] | None = None, mode: str = "swarm") -> ConfigTree:
     """Return the whole configuration of a YAML file or of YAML text, defaults filled in.
 
-    The layers are those of its ``defaults`` list; without one it is laid over the packaged
-    defaults of ``mode`` (``swarm`` or ``classic``). Keys that are not known are kept. Raises
-    ConfigError if the source cannot be read, is malformed, or has no ``ajet`` mapping.
+    The layers are those of its ``defaults`` list (of text: only packaged files, wherever it points
+    to); without one it is laid over the packaged defaults of ``mode`` (``swarm`` or ``classic``).
+    Keys that are not known are kept. Raises ConfigError if the source cannot be read, is
+    malformed, or has no ``ajet`` mapping.
     """
     document, folder = open_source(source if source is not None else default_path(mode))
     require_ajet(document)
@@ -130,7 +131,7 @@ def expand_ajet_hierarchical_config(
     """
     document = Document(ConfigTree(config, Origin("text")), "the configuration")
     require_preamble(document)
-    expanded = compose_document(document, None).to_dict()
+    expanded = compose_document(document, Path.cwd()).to_dict()
     if write_to:
         replace_file(Path(write_to), dump_text(expanded))
     return expanded

@@ -138,8 +138,18 @@ def test_a_package_is_a_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write(tmp_path / "somepackage" / "conf" / "base_of_mine.yaml", "ajet: {rollout: {top_k: 8}}\n")
     write(tmp_path / "somepackage" / "__init__.py", "raise SystemExit('not to be imported')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = "ajet: {}\nhydra: {searchpath: ['pkg://somepackage.conf']}\ndefaults: [ajet_default, base_of_mine, _self_]\n"
-    assert load_config(text).ajet.rollout.top_k == 8
+    preamble = "hydra: {searchpath: ['pkg://somepackage.conf', 'pkg://', 'pkg://__main__', 'pkg://no.such']}\n"
+    path = write(tmp_path / "p.yaml", f"ajet: {{}}\n{preamble}defaults: [ajet_default, base_of_mine, _self_]\n")
+    assert load_config(path).ajet.rollout.top_k == 8
+
+
+@pytest.mark.parametrize("name", ["secret", "../secret", "/SECRET"])
+def test_text_opens_no_file_but_the_packaged_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    write(tmp_path / "secret.yaml", "password: 1\n")
+    monkeypatch.chdir(tmp_path)
+    name = name.replace("/SECRET", str(tmp_path / "secret"))
+    text = f"ajet: {{}}\nhydra: {{searchpath: ['file://{tmp_path}', 'file://.']}}\ndefaults: ['{name}', _self_]\n"
+    assert "password" not in load_config(text)
 
 
 def test_verls_defaults_are_not_needed_and_kept_in_the_list() -> None:
