@@ -157,20 +157,34 @@ def status(folder: Path) -> dict[str, Any] | None:
         state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if state.get("state") == "running" and not _locked(folder):
+    if state.get("state") == "running" and not (_locked(folder) or _lives(state.get("pid"))):
         state["state"] = "interrupted"
     return state
+
+
+def _lives(pid: Any) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (TypeError, ValueError, OSError):
+        return False
+    return True
 
 
 def saved_plan(folder: Path) -> Plan | None:
     """Return the plan that was begun in a folder and did not end well, or None."""
     state = status(folder)
-    if state is None or state["state"] in ("done", "running"):
+    if state is None or state["state"] not in ("failed", "interrupted"):
         return None
     try:
         return Plan.from_dict(json.loads((folder / PLAN).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def keep(folder: Path, state: dict[str, Any]) -> None:
+    """Keep a state in a folder that a plan was begun in; a folder that is not there is not made for it."""
+    if folder.is_dir():
+        _save(folder, state)
 
 
 def _save(folder: Path, state: dict[str, Any]) -> None:

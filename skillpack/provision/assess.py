@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skillpack.provision.choices import job_model
 from skillpack.provision.data import load
+from skillpack.provision.docker_choices import job_model
 from skillpack.provision.expressions import holds, render, version_key
 from skillpack.provision.machine import names_of
 from skillpack.provision.payload.check_weights import examine

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 MACHINE = (
     "arch", "kernel", "os", "wsl", "container", "glibc", "cpus", "memory_gib", "free_memory_gib", "cgroup_gib",
-    "shm_mib", "gpus", "driver", "cuda", "mig", "nvcc", "python", "conda", "uv", "docker", "toolkit", "selinux", "ajet", "disks", "proxies",
+    "shm_mib", "gpus", "driver", "cuda", "mig", "nvcc", "python", "conda", "uv", "docker", "toolkit", "selinux", "ajet",
+    "disks", "proxies",
 )  # fmt: skip
 """What of a machine a report shows; the rest is in a recording."""
 SAYING = {"ok": "ok    ", "warn": "warn  ", "blocks": "BLOCKS"}
@@ -24,14 +25,26 @@ def preflight(found: Survey, questions: Sequence[Mapping[str, Any]]) -> dict[str
     return {
         "recipe": found.recipe,
         "verdict": found.verdict,
-        "checks": found.verdicts,
+        "checks": [{key: value for key, value in verdict.items() if value} for verdict in found.verdicts],
         "ask": list(questions),
         "root_steps": [step.title for step in found.plan.steps if step.root],
         "machine": {
             **{name: found.machine[name] for name in MACHINE},
+            "gpus": _counted(found.machine["gpus"]),
             "network": {name: seen["seconds"] for name, seen in found.machine["network"].items() if seen["reachable"]},
         },
     }
+
+
+def _counted(gpus: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return like cards once, with their count; used_mib is the most that one of them uses."""
+    kinds: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for gpu in gpus:
+        key = (gpu["name"], gpu["memory_mib"], gpu["compute_cap"])
+        kind = kinds.setdefault(key, {**gpu, "count": 0})
+        kind["count"] += 1
+        kind["used_mib"] = max((use for use in (kind["used_mib"], gpu["used_mib"]) if use is not None), default=None)
+    return [{name: value for name, value in kind.items() if name != "index"} for kind in kinds.values()]
 
 
 def preflight_text(document: Mapping[str, Any]) -> str:
@@ -40,8 +53,8 @@ def preflight_text(document: Mapping[str, Any]) -> str:
     lines = []
     for check in checks:
         lines.append(f"{SAYING[check['verdict']]} {check['id']}: {check['reason']}")
-        if check["verdict"] != "ok" and check["mend"]:
-            by = f" (step {check['mended_by']})" if check["mended_by"] else ""
+        if check["verdict"] != "ok" and check.get("mend"):
+            by = f" (step {check['mended_by']})" if check.get("mended_by") else ""
             lines.append(f"       mend: {check['mend']}{by}")
     for question in document["ask"]:
         need = ", needed" if question["required"] else f", else {question['default']}" if question["default"] else ""
@@ -77,15 +90,14 @@ def plan(found: Survey) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    shown = (
-        {"check": "", "run": "", "verify": ""}
-        if laid
-        else {"check": step.check, "run": step.run, "verify": step.verify}
-    )
-    return {
-        "id": step.id, "title": step.title, "root": step.root, "why": step.why, **shown, "undo": step.undo,
-        "files": list(step.files), "minutes": step.minutes, "disk_gib": step.disk_gib,
-    }  # fmt: skip
+    """Return a step without what can be told from the rest: a verify like its check, an undo that does nothing."""
+    told = {"id": step.id, "title": step.title, "root": step.root, "why": step.why}
+    cost = {"minutes": step.minutes, "disk_gib": step.disk_gib}
+    undo = {"undo": step.undo} if step.undo != "true" else {}
+    if step.files:
+        return {**told, "files": list(step.files), **undo, **cost}
+    verify = {"verify": step.verify} if step.verify != step.check else {}
+    return {**told, "check": step.check, "run": step.run, **verify, **undo, **cost}
 
 
 def plan_text(document: Mapping[str, Any]) -> str:
@@ -93,9 +105,7 @@ def plan_text(document: Mapping[str, Any]) -> str:
     lines = [f"{document['title']}, in {document['workdir']}"]
     if document["root_steps"]:
         lines.append(f"Root is needed for: {', '.join(document['root_steps'])}")
-    lines.append(
-        f"About {document['minutes']:g} minutes and {document['disk_gib']:g} GiB (estimates; downloads take what they take)."
-    )
+    lines.append(f"About {document['minutes']:g} minutes and {document['disk_gib']:g} GiB, by estimate.")
     for block in document["blocks"]:
         lines.append(
             f"BLOCKS {block['id']}: {block['reason']}; "
@@ -111,10 +121,10 @@ def plan_text(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def refused(found: Survey, stops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def refused(recipe: str, stops: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what --apply answers when something blocks that no step mends."""
     return {
-        "recipe": found.recipe,
+        "recipe": recipe,
         "state": "refused",
         "blocks": [{key: stop[key] for key in ("id", "reason", "mend")} for stop in stops],
         "steps": [],
@@ -129,22 +139,21 @@ def refused_text(document: Mapping[str, Any]) -> str:
 
 
 def progress(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of --apply and --status."""
+    """Return the document of --apply and --status; a refused plan is its own document."""
+    if state["state"] == "refused":
+        return dict(state)
     steps = [
         {"id": name, "title": step["title"], "state": step["state"], "seconds": step.get("seconds")}
         for name, step in state["steps"].items()
     ]
-    return {
-        "recipe": state["recipe"],
-        "state": state["state"],
-        "log": state["log"],
-        "steps": steps,
-        "failed": state["failed"],
-    }
+    kept = {name: state[name] for name in ("recipe", "state", "log", "failed")}
+    return {**kept, "steps": steps}
 
 
 def progress_text(document: Mapping[str, Any]) -> str:
     """Return how far a plan is, and what to do about a failure."""
+    if document["state"] == "refused":
+        return refused_text(document)
     lines = [f"{step['state']:8} {step['title']}" for step in document["steps"]]
     if failed := document["failed"]:
         lines.extend(f"  | {line}" for line in failed["tail"])

@@ -33,6 +33,11 @@ class Survey(NamedTuple):
         """ok, warn or blocks: whether the plan can start."""
         return overall(self.verdicts)
 
+    @property
+    def stops(self) -> list[dict[str, Any]]:
+        """What blocks and is not mended by a step of the plan."""
+        return [v for v in self.verdicts if v["verdict"] == "blocks" and not v["mended_by"]]
+
 
 def survey(recipe_name: str, given: Mapping[str, Any], workdir: Path, recording: Observation | None = None) -> Survey:
     """Look at this machine, or take a recording of another, and return verdicts and a plan.

@@ -132,7 +132,9 @@ class World:
 
     def _executables(self) -> None:
         for stub in STUBS.iterdir():
-            names = ALIASES.get(stub.name, ()) if stub.name.startswith("_") else (stub.name, *ALIASES.get(stub.name, ()))
+            names = (
+                ALIASES.get(stub.name, ()) if stub.name.startswith("_") else (stub.name, *ALIASES.get(stub.name, ()))
+            )
             for name in names:
                 (self.folder / "bin" / name).symlink_to(stub)
         for name, real in REAL.items():
@@ -166,7 +168,10 @@ class World:
             "python3 --version": f"Python {spec.get('python', '3.12.3')}\n",
             "df -Pk /dev/shm": _df(spec.get("shm_gib", 256), "/dev/shm"),
             "cat /proc/net/tcp": _listening(spec.get("listening", [22])),
-            "python3 -c import importlib.metadata as m; print(m.version('agentjet'))": {"rc": 1, "err": "PackageNotFoundError"},
+            "python3 -c import importlib.metadata as m; print(m.version('agentjet'))": {
+                "rc": 1,
+                "err": "PackageNotFoundError",
+            },
             "python3 -m pip config get global.index-url": {"rc": 1},
         }
         if "cgroup_gib" in spec:
@@ -179,13 +184,17 @@ class World:
             answers["dnf --version"] = "4.14.0\n"
         for command in ("conda", "mamba", "micromamba"):
             if command in spec:
-                answers[f"{command} --version"] = f"conda {spec[command]}\n" if command == "conda" else f"{spec[command]}\n"
+                answers[f"{command} --version"] = (
+                    f"conda {spec[command]}\n" if command == "conda" else f"{spec[command]}\n"
+                )
         if "uv" in spec:
             answers["uv --version"] = f"uv {spec['uv']}\n"
         for command in spec.get("more_pythons", ()):
             answers[f"{command} --version"] = f"Python {command[6:]}.9\n"
         if "nvcc" in spec:
-            answers["nvcc --version"] = f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {spec['nvcc']}, V{spec['nvcc']}.88\n"
+            answers["nvcc --version"] = (
+                f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {spec['nvcc']}, V{spec['nvcc']}.88\n"
+            )
         answers.update(self._gpus())
         answers.update(self._docker())
         answers.update({self._here(key): value for key, value in spec.get("said", {}).items()})
@@ -208,10 +217,18 @@ class World:
         }
 
     def _docker(self) -> dict[str, Any]:
-        docker = {"server": "29.4.0", "runtimes": "nvidia", "root": "/var/lib/docker", "kind": "Engine - Community", **self.spec.get("docker", {})}
+        docker = {
+            "server": "29.4.0",
+            "runtimes": "nvidia",
+            "root": "/var/lib/docker",
+            "kind": "Engine - Community",
+            **self.spec.get("docker", {}),
+        }
         version = f"Client:\n Version:           {docker['server']}\n Context:           default\n\nServer: Docker {docker['kind']}\n Engine:\n  Version:          {docker['server']}\n"
         runtimes = f"io.containerd.runc.v2 {docker['runtimes']} runc".replace("  ", " ")
-        options = "  seccomp\n   Profile: builtin\n" + ("  rootless\n" if docker.get("rootless") else "") + "  cgroupns\n"
+        options = (
+            "  seccomp\n   Profile: builtin\n" + ("  rootless\n" if docker.get("rootless") else "") + "  cgroupns\n"
+        )
         info = (
             f"Client:\n Version:    {docker['server']}\n\nServer:\n Server Version: {docker['server']}\n Storage Driver: overlay2\n"
             f" CDI spec directories:\n  /etc/cdi\n  /var/run/cdi\n Runtimes: {runtimes}\n Default Runtime: runc\n"
@@ -229,10 +246,16 @@ class World:
         if "toolkit" in self.spec:
             answers["nvidia-ctk --version"] = f"NVIDIA Container Toolkit CLI version {self.spec['toolkit']}\n"
             if self.spec.get("cdi"):
-                answers["nvidia-ctk cdi list"] = {"rc": 0, "out": "nvidia.com/gpu=all\n", "err": f"INFO[0000] Found {self.spec['cdi']} CDI devices\n"}
+                answers["nvidia-ctk cdi list"] = {
+                    "rc": 0,
+                    "out": "nvidia.com/gpu=all\n",
+                    "err": f"INFO[0000] Found {self.spec['cdi']} CDI devices\n",
+                }
         if "fault" in docker:
             failure = {"rc": 1, "out": "Client:\n Version:           29.4.0\n", "err": docker["fault"]}
-            answers.update({"docker version": failure, "docker info": failure, "docker ps --format {{.Names}}": failure})
+            answers.update(
+                {"docker version": failure, "docker info": failure, "docker ps --format {{.Names}}": failure}
+            )
         return answers
 
     def _network(self) -> None:
@@ -298,5 +321,8 @@ def _df(gib: float, mount: str) -> str:
 
 
 def _listening(ports: list[int]) -> str:
-    rows = [f"   {place}: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000" for place, port in enumerate(ports)]
+    rows = [
+        f"   {place}: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000"
+        for place, port in enumerate(ports)
+    ]
     return "  sl  local_address rem_address   st\n" + "\n".join(rows) + "\n"

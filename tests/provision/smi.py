@@ -69,5 +69,7 @@ class Cards:
         lines = []
         for index in range(self.count):
             lines.append(f"GPU {index}: {self.name} (UUID: GPU-0000000{index})")
-            lines += [f"  MIG {name}     Device  {place}: (UUID: MIG-{place})" for place, name in enumerate(self.slices)]
+            lines += [
+                f"  MIG {name}     Device  {place}: (UUID: MIG-{place})" for place, name in enumerate(self.slices)
+            ]
         return "\n".join(lines) + "\n"

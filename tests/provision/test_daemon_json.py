@@ -29,7 +29,10 @@ def config(tmp_path: Path) -> Path:
 
 def test_other_keys_and_mirrors_stay(config: Path) -> None:
     assert merge(config, "--mirror", MIRROR).returncode == 0
-    assert json.loads(config.read_text()) == {"data-root": "/data", "registry-mirrors": ["https://kept.example/", MIRROR]}
+    assert json.loads(config.read_text()) == {
+        "data-root": "/data",
+        "registry-mirrors": ["https://kept.example/", MIRROR],
+    }
     assert config.stat().st_mode & 0o777 == 0o600
 
 

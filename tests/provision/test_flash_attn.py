@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from skillpack.provision.choices import build_jobs
 from skillpack.provision.data import FOLDER
 from skillpack.provision.payload.pick_flash_attn import choose
+from skillpack.provision.python_choices import build_jobs
 
 TABLE = json.loads((FOLDER / "flash_attn_wheels.json").read_text())
 HERE = {"torch": "2.8.0+cu128", "cuda": "12.8", "python": "cp310", "abi": "TRUE", "arch": "x86_64", "glibc": "2.35"}
@@ -45,7 +45,9 @@ def test_a_release_can_be_asked_for() -> None:
 
 
 def test_a_github_mirror_goes_in_front() -> None:
-    assert choose(TABLE, HERE, github_mirror="https://mirror.example/")["value"].startswith("https://mirror.example/https://github.com/")
+    assert choose(TABLE, HERE, github_mirror="https://mirror.example/")["value"].startswith(
+        "https://mirror.example/https://github.com/"
+    )
 
 
 @pytest.mark.parametrize(

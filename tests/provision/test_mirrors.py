@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skillpack.provision.choices import image_names
+from skillpack.provision.docker_choices import image_names
 from skillpack.provision.mirrors import addresses, choose
 
 DEAD = ("docker.mirrors.ustc.edu.cn", "docker.mirrors.sjtug.sjtu.edu.cn", "reg-mirror.qiniu.com")
@@ -38,7 +38,9 @@ def test_choice(china: str, seen: dict[str, Any], name: str) -> None:
 
 
 def test_registries_that_are_gone_are_not_offered() -> None:
-    every = " ".join(addresses(["pypi", "conda", "images", "weights", "toolkit", "docker_packages", "miniforge", "github"]).values())
+    every = " ".join(
+        addresses(["pypi", "conda", "images", "weights", "toolkit", "docker_packages", "miniforge", "github"]).values()
+    )
     assert not [host for host in DEAD if host in every]
 
 
@@ -46,6 +48,10 @@ def test_image_names_exchange_the_registry_only() -> None:
     official = {"use": "ghcr.io", "mirror": False}
     mirror = {"use": "ghcr.nju.edu.cn", "mirror": True}
     assert image_names("ghcr.io/modelscope/agentjet:main", official, []) == ["ghcr.io/modelscope/agentjet:main"]
-    assert [name.split("/")[0] for name in image_names("ghcr.io/a/b:c", mirror, [])] == ["ghcr.nju.edu.cn", "ghcr.io", "ghcr.m.daocloud.io"]
+    assert [name.split("/")[0] for name in image_names("ghcr.io/a/b:c", mirror, [])] == [
+        "ghcr.nju.edu.cn",
+        "ghcr.io",
+        "ghcr.m.daocloud.io",
+    ]
     assert image_names("ghcr.io/a/b:c", official, ["own.example"])[0] == "own.example/a/b:c"
     assert image_names("registry.lab:5000/a/b", mirror, []) == ["registry.lab:5000/a/b"]

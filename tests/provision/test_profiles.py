@@ -36,7 +36,9 @@ def test_machine(data: dict[str, Any], world: Build) -> None:
     found = look(machine)
     given = {verdict["id"]: verdict["verdict"] for verdict in found.verdicts}
     reasons = {verdict["id"]: verdict["reason"] for verdict in found.verdicts}
-    wrong = {name: (given.get(name), reasons.get(name)) for name, v in expected["checks"].items() if given.get(name) != v}
+    wrong = {
+        name: (given.get(name), reasons.get(name)) for name, v in expected["checks"].items() if given.get(name) != v
+    }
     assert not wrong
     assert found.verdict == expected["verdict"], [v for v in found.verdicts if v["verdict"] != "ok"]
     for verdict in found.verdicts:

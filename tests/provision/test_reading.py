@@ -24,7 +24,13 @@ def read(cards: Cards, query: Answer | None = None) -> dict:  # type: ignore[typ
 def test_every_generation_of_the_header(driver: str, cuda: str) -> None:
     found = read(Cards("NVIDIA L40S", 46068, "8.9", driver, cuda, count=3, used=512))
     assert (found["driver"], found["cuda"], len(found["gpus"])) == (driver, cuda, 3)
-    assert found["gpus"][2] == {"index": 2, "name": "NVIDIA L40S", "memory_mib": 46068, "used_mib": 512, "compute_cap": "8.9"}
+    assert found["gpus"][2] == {
+        "index": 2,
+        "name": "NVIDIA L40S",
+        "memory_mib": 46068,
+        "used_mib": 512,
+        "compute_cap": "8.9",
+    }
 
 
 @pytest.mark.parametrize("word", ["ERR!", "N/A"])
@@ -50,7 +56,9 @@ def test_failure_lines_on_either_stream_are_no_cards() -> None:
 
 
 def test_unified_memory_is_unknown_not_zero() -> None:
-    query = Answer(0, "index, name, memory.total [MiB], compute_cap, driver_version\n0, NVIDIA GB10, [N/A], 12.1, 580.95.05\n")
+    query = Answer(
+        0, "index, name, memory.total [MiB], compute_cap, driver_version\n0, NVIDIA GB10, [N/A], 12.1, 580.95.05\n"
+    )
     assert read(Cards("NVIDIA GB10", 0, "12.1", "580.95.05", "13.0"), query)["gpus"][0]["memory_mib"] is None
 
 
@@ -64,7 +72,11 @@ def test_compute_capability_by_name(name: str, capability: str | None) -> None:
 
 
 def test_docker_of_a_daemon_that_is_down() -> None:
-    down = Answer(1, "Client:\n Version:    28.2.2\n\nServer:\n", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    down = Answer(
+        1,
+        "Client:\n Version:    28.2.2\n\nServer:\n",
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+    )
     found = read_docker(down, down, down, Answer(1), Answer(0, "/usr/bin/docker\n"))
     assert (found["cli"], found["server"], found["fault"]["id"]) == ("28.2.2", None, "docker.down")
 
@@ -78,7 +90,9 @@ def test_memory_counts_the_cgroup() -> None:
     memory = Answer(0, "MemTotal: 1073741824 kB\nMemAvailable: 536870912 kB\n")
     limited = read_resources(Answer(0, "64\n"), memory, [Answer(0, str(64 * 1024**3))], Answer(0, "800000 100000"))
     assert (limited["free_memory_gib"], limited["cgroup_gib"], limited["cpus"]) == (64.0, 64.0, 8)
-    free = read_resources(Answer(0, "64\n"), memory, [Answer(0, "max\n"), Answer(0, str(2**63 - 4096))], Answer(0, "max 100000"))
+    free = read_resources(
+        Answer(0, "64\n"), memory, [Answer(0, "max\n"), Answer(0, str(2**63 - 4096))], Answer(0, "max 100000")
+    )
     assert (free["free_memory_gib"], free["cgroup_gib"], free["cpus"]) == (512.0, None, 64)
     assert read_resources(Answer(127), Answer(1), [], Answer(1))["free_memory_gib"] is None
 
@@ -87,12 +101,19 @@ def test_ports_addresses_and_the_rest() -> None:
     table = "  sl\n   0: 0100007F:2766 00000000:0000 0A 0 0\n   1: 0100007F:1F90 0100007F:9999 01 0 0\n"
     assert read_listening(table) == [10086]
     assert read_head(Answer(0, "401 0.25"), "u")["reachable"] is True
-    assert read_head(Answer(28, "000 0", "timed out"), "u") == {"url": "u", "reachable": False, "seconds": None, "why": "timed out"}
-    assert read_os('ID="rocky"\nPRETTY_NAME=\'Rocky\'\n')["name"] == "Rocky"
+    assert read_head(Answer(28, "000 0", "timed out"), "u") == {
+        "url": "u",
+        "reachable": False,
+        "seconds": None,
+        "why": "timed out",
+    }
+    assert read_os("ID=\"rocky\"\nPRETTY_NAME='Rocky'\n")["name"] == "Rocky"
     assert without_password("http://me:secret@proxy:3128/x") == "http://***@proxy:3128/x"
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"commands": []}, {"commands": {"x": "y"}}, {"commands": {"x": {"rc": "0"}}}])
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"commands": []}, {"commands": {"x": "y"}}, {"commands": {"x": {"rc": "0"}}}]
+)
 def test_what_is_no_recording_is_refused(data: object) -> None:
     with pytest.raises(ValueError, match=r"commands|rc"):
         Observation.from_dict(data)  # type: ignore[arg-type]

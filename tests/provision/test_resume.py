@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -87,7 +86,11 @@ def test_a_failed_step_is_where_it_goes_on(world: Build, tmp_path: Path) -> None
     machine, plan = begin(world, "client-laptop", tmp_path)
     machine.says("pip install", {"rc": 1, "err": "ERROR: No matching distribution found for agentscope==1.0.8\n"})
     state = engine.apply(plan)
-    assert (state["state"], state["failed"]["step"], state["failed"]["signature"]) == ("failed", "install", "pip.no_wheel")
+    assert (state["state"], state["failed"]["step"], state["failed"]["signature"]) == (
+        "failed",
+        "install",
+        "pip.no_wheel",
+    )
     assert "No matching distribution" in "".join(state["failed"]["tail"])
     for file in (machine.folder / "said").glob("pip install*"):
         file.unlink()
@@ -95,7 +98,13 @@ def test_a_failed_step_is_where_it_goes_on(world: Build, tmp_path: Path) -> None
     again = engine.apply(engine.saved_plan(machine.workdir) or plan)
     assert again["state"] == "done"
     states = {name: step["state"] for name, step in again["steps"].items()}
-    assert states == {"helpers": "already", "source": "already", "environment": "already", "install": "done", "import": "already"}
+    assert states == {
+        "helpers": "already",
+        "source": "already",
+        "environment": "already",
+        "install": "done",
+        "import": "already",
+    }
     assert sum(line.startswith("git clone") for line in machine.calls()) == clones
 
 

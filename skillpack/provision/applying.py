@@ -1,0 +1,111 @@
+"""``plan.py --apply`` and ``--status``: what they decide, print and return."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from skillpack.provision import apply as engine
+from skillpack.provision import report
+from skillpack.provision.plan import Plan, Step
+from skillpack.provision.recipe import answers_of, load_recipe, require
+from skillpack.provision.survey import survey
+from skillpack.script import NO, RUNNING, YES, BadInput, Unavailable, emit
+
+
+class Switches(NamedTuple):
+    """How to apply: checks only, past which blocking checks, and whether to plan anew."""
+
+    dry_run: bool
+    background: bool
+    ignore: tuple[str, ...]
+    fresh: bool
+
+
+def show_status(workdir: Path, as_json: bool) -> int:
+    """Print how far the plan in a folder is; return the exit code. Raises Unavailable if none was begun."""
+    state = engine.status(workdir)
+    if state is None:
+        raise Unavailable(f"no plan was begun in {workdir}", hint="plan.py --apply, with the same --workdir")
+    _show(state, as_json)
+    return {"done": YES, "running": RUNNING}.get(state["state"], NO)
+
+
+def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Switches, as_json: bool) -> int:
+    """Apply the plan begun in a folder, or a new one if nothing blocks it; return the exit code.
+
+    Raises BadInput on answers that cannot be, and when the folder is being worked in.
+    """
+    plan = None if switches.fresh else _begun(recipe, given, workdir)
+    if plan:
+        click.echo(f"going on with the plan begun in {workdir}", err=True)
+    else:
+        found = survey(recipe, given, workdir)
+        require(load_recipe(recipe), found.answers)
+        plan = found.plan
+        stops = [verdict for verdict in found.stops if verdict["id"] not in switches.ignore]
+        if stops and not switches.dry_run:
+            document = report.refused(recipe, stops)
+            engine.keep(workdir, document)
+            emit(document, as_json=as_json, text=lambda: report.refused_text(document))
+            return NO
+    if switches.dry_run:
+        steps = engine.preview(plan)
+        document = {"recipe": recipe, "state": "dry run", "steps": steps}
+        emit(document, as_json=as_json, text=lambda: report.preview_text(steps))
+        return YES
+    if switches.background:
+        return _start_in_background(recipe, workdir, as_json)
+    return _run(plan, as_json)
+
+
+def _run(plan: Plan, as_json: bool) -> int:
+    for step in plan.steps:
+        if step.root:
+            click.echo(f"needs root: {step.title}", err=True)
+    try:
+        state = engine.apply(plan, _say)
+    except engine.Busy as error:
+        raise BadInput(f"a plan is being applied in {error} already", hint="plan.py --status") from None
+    _show(state, as_json)
+    return YES if state["state"] == "done" else NO
+
+
+def _say(event: str, step: Step) -> None:
+    if event != "ran":
+        click.echo(f"{event:8} {step.title}", err=True)
+
+
+def _show(state: dict[str, Any], as_json: bool) -> None:
+    document = report.progress(state)
+    emit(document, as_json=as_json, text=lambda: report.progress_text(document))
+
+
+def _begun(recipe: str, given: dict[str, Any], workdir: Path) -> Plan | None:
+    """Return the unfinished plan in a folder if it answers the same questions."""
+    saved = engine.saved_plan(workdir)
+    answers = answers_of(load_recipe(recipe), given, workdir)
+    return saved if saved is not None and saved.recipe == recipe and saved.answers == answers else None
+
+
+def _start_in_background(recipe: str, workdir: Path, as_json: bool) -> int:
+    """Start this same command once more, without --background and without a terminal, and return."""
+    log = workdir / engine.LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, *(argument for argument in sys.argv if argument != "--background")]
+    with log.open("ab") as stream:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
+    state = {"recipe": recipe, "state": "running", "pid": child.pid, "steps": {}, "log": str(log), "failed": None}
+    engine.keep(workdir, state)
+    document = {
+        **report.progress(state),
+        "state": "started",
+        "pid": child.pid,
+        "ask": f"plan.py --status --workdir {workdir}",
+    }
+    emit(document, as_json=as_json, text=f"started (pid {child.pid}), log {log}; ask: {document['ask']}")
+    return YES

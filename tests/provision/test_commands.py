@@ -1,0 +1,238 @@
+"""The scripts as an assistant calls them, on machines that are played."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from skillpack.pack import SCHEMAS, skills_dir
+from skillpack.provision.recipe import load_recipe
+from tests.provision.machines import World, profile
+
+Build = Callable[..., World]
+LIMIT = 10_000
+
+
+def call(machine: World, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of the profile's skill on a machine, in the machine's folder."""
+    recipe = machine.profile["recipe"]
+    path = skills_dir() / f"install-{recipe}" / "scripts" / script
+    given = [part for name, value in machine.given.items() for part in options(name, value)]
+    return subprocess.run(
+        [sys.executable, str(path), "--workdir", str(machine.workdir), *given, *arguments],
+        env={**machine.environment, "HOME": os.environ["HOME"]}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def options(name: str, value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [part for one in values for part in ("--" + name.replace("_", "-"), str(one))]
+
+
+def document(done: subprocess.CompletedProcess[str], topic: str) -> dict[str, Any]:
+    """Return the one JSON document on stdout, which its schema accepts."""
+    assert "Traceback" not in done.stderr
+    assert len(done.stdout) < LIMIT
+    data: dict[str, Any] = json.loads(done.stdout)
+    if "written_to" in data:  # what is too long for an assistant's context lies in a file
+        data = json.loads(Path(data["written_to"]).read_text())
+    jsonschema.validate(data, json.loads((SCHEMAS / f"provision-{topic}.schema.json").read_text()))
+    return data
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("docker-h100x8-r580", 0), ("docker-bare-ubuntu", 0), ("docker-no-gpu", 1), ("conda-china", 0), ("conda-t4", 1), ("client-laptop", 0)],
+)  # fmt: skip
+def test_preflight(name: str, code: int, world: Build) -> None:
+    machine = world(profile(name))
+    done = call(machine, "preflight.py", "--json")
+    assert done.returncode == code, done.stderr
+    data = document(done, "preflight")
+    assert data["verdict"] == machine.profile["expect"]["verdict"]
+    text = call(machine, "preflight.py")
+    assert text.returncode == code
+    assert ("BLOCKS" in text.stdout) == any(check["verdict"] == "blocks" for check in data["checks"])
+    assert not machine.workdir.exists()
+
+
+def test_preflight_says_what_to_ask(world: Build) -> None:
+    machine = world({"id": "x", "recipe": "docker", "machine": profile("docker-h100x8-r580")["machine"]})
+    data = document(call(machine, "preflight.py", "--json"), "preflight")
+    needed = {question["option"] for question in data["ask"] if question["required"]}
+    assert needed == {"--model-path"}
+    assert {"--gpus", "--port", "--bind", "--china"} <= {question["option"] for question in data["ask"]}
+    done = call(machine, "plan.py")
+    assert done.returncode == 2
+    assert "--model-path" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["docker-bare-ubuntu", "docker-open-to-the-lab", "conda-bare-no-conda", "client-debian-without-venv"]
+)
+def test_plan_as_json_and_text(name: str, world: Build) -> None:
+    machine = world(profile(name))
+    done = call(machine, "plan.py", "--json")
+    assert done.returncode == 0, done.stderr
+    data = document(done, "plan")
+    assert [step["id"] for step in data["steps"]] == machine.profile["expect"]["steps"]
+    text = call(machine, "plan.py").stdout
+    root = text.find("Root is needed")
+    assert (root >= 0) == bool(data["root_steps"])
+    assert root < text.find("\n1. ")
+    assert not machine.workdir.exists() or name == "docker-open-to-the-lab"
+    assert not machine.unexpected()
+
+
+def test_a_recording_is_planned_elsewhere(world: Build, tmp_path: Path) -> None:
+    machine = world(profile("conda-china"))
+    record = tmp_path / "seen.yaml"
+    first = document(call(machine, "preflight.py", "--json", "--record", str(record)), "preflight")
+    other = world({"id": "other", "recipe": "conda", "machine": {}}, "other")
+    replayed = subprocess.run(
+        [sys.executable, str(skills_dir() / "install-conda/scripts/preflight.py"), "--replay", str(record), "--json"],
+        env=other.environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    second = document(replayed, "preflight")
+    assert second["machine"]["driver"] == first["machine"]["driver"] == "580.65.06"
+    same = {"driver", "gpu_arch", "glibc", "conda", "pip_index", "memory", "disk"}
+    assert {c["id"]: c["reason"] for c in second["checks"] if c["id"] in same} == {
+        c["id"]: c["reason"] for c in first["checks"] if c["id"] in same
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", "commands: {x: {}}", "\x00", "commands: ["])
+def test_what_is_no_recording_is_refused(text: str, world: Build, tmp_path: Path) -> None:
+    (tmp_path / "seen.yaml").write_text(text)
+    done = call(world(profile("client-laptop")), "preflight.py", "--replay", str(tmp_path / "seen.yaml"))
+    assert done.returncode == 2
+    assert "--record" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_scripts_are_whole_however_they_are_printed(world: Build, tmp_path: Path) -> None:
+    machine = world(profile("docker-bare-ubuntu"))
+    printed = call(machine, "plan.py", "--script")
+    assert len(printed.stdout) < LIMIT
+    target = tmp_path / "plan.sh"
+    assert call(machine, "plan.py", "--script", "--output", str(target)).returncode == 0
+    last = printed.stdout.splitlines()[-1]
+    assert Path(last.split()[-1]).read_text() == target.read_text()
+    assert os.access(target, os.X_OK)
+    root = call(machine, "plan.py", "--root-script", "--output", str(tmp_path / "root.sh"))
+    assert root.returncode == 0
+    assert "sudo -n" not in (tmp_path / "root.sh").read_text()
+    assert "docker compose" not in call(world(profile("docker-no-toolkit"), "b"), "plan.py", "--root-script").stdout
+
+
+def test_apply_status_and_again(world: Build) -> None:
+    machine = world(profile("docker-no-toolkit"))
+    assert call(machine, "plan.py", "--status").returncode == 3
+    dry = document(call(machine, "plan.py", "--dry-run", "--json"), "progress")
+    assert {step["state"] for step in dry["steps"]} == {"would run"}
+    assert not machine.workdir.exists()
+    done = call(machine, "plan.py", "--apply", "--json")
+    assert done.returncode == 0, done.stderr
+    data = document(done, "progress")
+    assert data["state"] == "done"
+    assert "needs root: Install the NVIDIA container toolkit" in done.stderr.splitlines()
+    assert done.stderr.find("needs root") < done.stderr.find("run ")
+    status = call(machine, "plan.py", "--status", "--json")
+    assert status.returncode == 0
+    assert document(status, "progress")["state"] == "done"
+    again = document(call(machine, "plan.py", "--apply", "--json"), "progress")
+    assert {step["state"] for step in again["steps"]} == {"already"}
+
+
+def test_what_blocks_stops_apply_unless_ignored(world: Build) -> None:
+    machine = world(profile("docker-wrong-model-path"))
+    done = call(machine, "plan.py", "--apply", "--json")
+    assert done.returncode == 1
+    assert {block["id"] for block in document(done, "progress")["blocks"]} == {"model_path", "port"}
+    assert not machine.workdir.exists()
+    assert call(machine, "plan.py", "--apply", "--ignore", "port").returncode == 1
+    assert call(machine, "plan.py", "--apply", "--ignore", "port", "--ignore", "model_path").returncode == 0
+
+
+def test_a_failure_names_its_mend_and_the_same_command_goes_on(world: Build) -> None:
+    machine = world(profile("docker-sudo-password"))
+    done = call(machine, "plan.py", "--apply", "--json")
+    assert done.returncode == 1
+    data = document(done, "progress")
+    assert (data["state"], data["failed"]["signature"]) == ("failed", "sudo.password")
+    assert "--root-script" in data["failed"]["mend"]
+    assert call(machine, "plan.py", "--status").returncode == 1
+    (machine.folder / "sudo").write_text("yes")
+    again = call(machine, "plan.py", "--apply", "--json")
+    assert "going on with the plan" in again.stderr
+    assert document(again, "progress")["state"] == "done"
+
+
+def test_in_the_background(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    started = document(call(machine, "plan.py", "--apply", "--background", "--json"), "progress")
+    assert started["state"] == "started"
+    pid = os.open(f"/proc/{started['pid']}", os.O_RDONLY)  # held so that the wait below is for this very process
+    try:
+        codes = []
+        for _ in range(400):
+            codes.append(call(machine, "plan.py", "--status").returncode)
+            if codes[-1] != 4:
+                break
+        assert codes[-1] == 0
+        assert set(codes[:-1]) <= {4}
+    finally:
+        os.close(pid)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--apply", "--replay", "x.yaml"], "exclude each other"),
+        (["--port", "99999"], "TCP port"),
+        (["--gpus", "few"], "MIG"),
+        (["--bind", "lan"], "IP address"),
+        (["--name", "A B"], "lower case"),
+        (["--job", "nowhere.yaml"], "--job"),
+        (["--china", "maybe"], "--china"),
+    ],
+)
+def test_bad_usage_is_told_without_a_traceback(arguments: list[str], said: str, world: Build) -> None:
+    done = call(world(profile("docker-h100x8-r580")), "plan.py", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("recipe", ["client", "conda", "docker"])
+def test_skill_asks_what_the_recipe_asks(recipe: str) -> None:
+    text = (skills_dir() / f"install-{recipe}" / "SKILL.md").read_text(encoding="utf-8")
+    for question in load_recipe(recipe)["questions"]:
+        if question.get("ask"):
+            assert "--" + question["name"].replace("_", "-") in text, f"SKILL.md does not name {question['name']}"
+    assert len(text.splitlines()) < 200
+
+
+@pytest.mark.parametrize("recipe", ["client", "conda", "docker"])
+def test_recipes_are_complete(recipe: str) -> None:
+    for step in load_recipe(recipe)["steps"]:
+        needed = {"id", "title", "why"} | (
+            {"files"} if "files" in step else {"check", "run", "verify", "undo", "minutes", "disk_gib"}
+        )
+        assert needed <= set(step), step["id"]
+
+
+def test_profiles_are_data() -> None:
+    for file in (Path(__file__).parent / "profiles").iterdir():
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        assert set(data) <= {"title", "recipe", "given", "files", "machine", "expect"}
+        assert {"title", "recipe", "machine", "expect"} <= set(data)
