@@ -62,10 +62,11 @@ def install(source: Source, place: Place, how: How, *, link: bool) -> Action:
         )
     if _is_current(found, source, new, link):
         return replace(action, action="unchanged")
-    if (found.kind == "foreign" and not _is_same(found.path, source.path)) or found.edits:
+    why = found.why or _other_source(found, source)
+    if why and not _is_same(found.path, source.path):
         if not how.force:
             given = source.name if source.origin == OWN else str(source.path)
-            return _refuse(action, found, ["install", given], source.path)
+            return _refuse(action, found, why, ["install", given], source.path)
         action = _with_backup(action, found, how)
     done = {"absent": "installed", "foreign": "replaced"}.get(found.kind, "updated")
     if not how.dry_run:
@@ -98,7 +99,7 @@ def uninstall(name: str, place: Place, how: How) -> Action:
         return replace(action, action=REFUSED, reason=found.why, try_=f"rm -r {shlex.quote(action.path)}")
     if found.edits:
         if not how.force:
-            return _refuse(action, found, ["uninstall", name], _origin(found))
+            return _refuse(action, found, found.why, ["uninstall", name], _origin(found))
         action = _with_backup(action, found, how)
     if not how.dry_run:
         shelf.take_out(place.folder, name)
@@ -123,6 +124,13 @@ def _is_current(found: Found, source: Source, new: Record, link: bool) -> bool:
     return found.kind == "copy" and known.files == tree.fingerprints(source.path)
 
 
+def _other_source(found: Found, source: Source) -> str:
+    """Return the complaint about a skill of the same name that was installed from elsewhere; empty if it was not."""
+    if found.record is None or found.record.source == source.origin:
+        return ""
+    return f"it was installed from {found.record.source}, not from {source.origin}"
+
+
 def _is_same(path: Path, source: Path) -> bool:
     """Tell whether somebody else has put the very same there: a copy with the same files, or a link to them."""
     if path.is_symlink():
@@ -130,13 +138,13 @@ def _is_same(path: Path, source: Path) -> bool:
     return path.is_dir() and tree.fingerprints(path) == tree.fingerprints(source)
 
 
-def _refuse(action: Action, found: Found, command: list[str], other: Path | None) -> Action:
+def _refuse(action: Action, found: Found, why: str, command: list[str], other: Path | None) -> Action:
     """Return the refusal, with what separates the user's files from those that would replace them."""
     comparable = other is not None and found.path.is_dir() and not found.path.is_symlink()
     return replace(
         action,
         action=REFUSED,
-        reason=f"{found.why}; --force overwrites it and keeps a backup",
+        reason=f"{why}; --force overwrites it and keeps a backup",
         try_=skills(*command, "--force", *_where(action)),
         diff=tree.diff(found.path, other) if comparable and other else "",
     )

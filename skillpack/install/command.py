@@ -67,7 +67,7 @@ def install_command(
     found = sources.find(names)
     done = []
     for place in places(agent, [scope], Path.cwd()):
-        with trouble.told(place.folder):
+        with trouble.told(place.folder, ["install", *names]):
             done += [actions.install(source, place, how, link=not copy) for source in found]
     return _report(done, how, as_json)
 
@@ -84,7 +84,7 @@ def update_command(names: tuple[str, ...], agent: str, scope: str, force: bool, 
     how = How(force=force, dry_run=dry_run)
     done = []
     for place, found in _installed(names, places(agent, [scope], Path.cwd())):
-        with trouble.told(place.folder):
+        with trouble.told(place.folder, ["update", *names]):
             done.append(actions.update(found, place, how))
     return _report(done, how, as_json)
 
@@ -101,7 +101,7 @@ def uninstall_command(names: tuple[str, ...], agent: str, scope: str, force: boo
     how = How(force=force, dry_run=dry_run)
     done = []
     for place, found in _installed(names, places(agent, [scope], Path.cwd()), all_places=True):
-        with trouble.told(place.folder):
+        with trouble.told(place.folder, ["uninstall", *names]):
             done.append(actions.uninstall(found.path.name, place, how))
     return _report(done, how, as_json)
 
@@ -116,7 +116,7 @@ def _installed(
     """
     here = []
     for place in where:
-        with trouble.told(place.folder):
+        with trouble.told(place.folder, ["install"]):
             here += [(place, found) for found in shelf.installed(place.folder)]
     known = sorted({found.path.name for _, found in here})
     for name in names:

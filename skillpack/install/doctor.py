@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Seen:
     scope: str
     kind: shelf.Kind
     version: str = ""
+    source: str = ""
     python: str = ""
     loaded: bool = True
     edits: tuple[str, ...] = ()
@@ -154,6 +156,7 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
             scope=scope,
             kind=found.kind,
             version=record.version if record else card.version,
+            source=record.source if record else "",
             python=record.python if record else "",
             edits=found.edits,
         )
@@ -166,7 +169,7 @@ def _load(client: Client, seen: list[Seen]) -> list[Seen]:
     names: set[str] = set()
     marked = []
     for skill in seen:
-        marked.append(Seen(**{**vars(skill), "loaded": skill.name not in names}))
+        marked.append(replace(skill, loaded=skill.name not in names))
         names.add(skill.name)
     return marked
 
@@ -214,13 +217,13 @@ def _check_skill(skill: Seen, health: Health) -> None:
         health.wrong(f"{skill.path} runs its scripts by {skill.python}, which does not hold the pack", update)
     elif version != __version__:
         health.wrong(f"{skill.path} runs its scripts by {skill.python}, which holds version {version}", update)
-    found = shelf.look(skill.path.parent, skill.path.name)
-    if found.record is not None and found.record.source == OWN and skill.version != __version__:
+    if skill.source == OWN and skill.version != __version__:
         health.wrong(f"{skill.path} is of version {skill.version}, this pack is {__version__}", update)
     if skill.edits:
         health.note(f"{skill.path} was edited: {', '.join(skill.edits)}", f"{update} --force")
 
 
+@lru_cache
 def pack_version(python: str) -> str | None:
     """Return the version of the pack that an interpreter imports, shut off from the caller's settings; None if none."""
     try:
@@ -242,14 +245,21 @@ def _check_machine(health: Health) -> None:
     python = shutil.which("python3")
     version = _python_version(python) if python else None
     if python is None:
-        health.wrong("there is no python3 on PATH, by which assistants call the scripts", "apt install python3")
+        health.wrong("there is no python3 on PATH, by which assistants call the scripts", _system_install("python3"))
     elif version is None:
         health.wrong(f"{python}, by which assistants call the scripts, does not run", f"{python} --version")
     elif version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        health.wrong(f"{python} is older than Python {wanted}, and cannot read the scripts", "apt install python3.11")
+        health.wrong(f"{python} is older than Python {wanted}, and cannot read the scripts", _system_install("python3"))
     if shutil.which("tmux") is None:
-        health.wrong("there is no tmux, the window into runs that are under way", "apt install tmux")
+        health.wrong("there is no tmux, the window into runs that are under way", _system_install("tmux"))
+
+
+def _system_install(package: str) -> str:
+    """Return the command that installs a package of the system."""
+    if shutil.which("brew"):
+        return f"brew install {package}"
+    return f"{'' if os.geteuid() == 0 else 'sudo '}apt-get install -y {package}"
 
 
 def _python_version(python: str) -> tuple[int, ...] | None:

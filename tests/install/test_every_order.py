@@ -17,7 +17,7 @@ from skillpack.install.actions import How
 from skillpack.install.clients import Place, places
 from skillpack.install.record import LINKS, NAME
 from skillpack.install.sources import Source, find
-from tests.install.kit import below, make_skill
+from tests.install.kit import below, installed, make_skill
 
 SKILLS = ["count-things", "weigh-things"]
 FILES = ["SKILL.md", "scripts/count.py", "references/numbers.md", "references/mine.md"]
@@ -56,6 +56,12 @@ class Shelves(RuleBasedStateMachine):
     def place(self, client: int, name: str) -> Path:
         return self.shelves[client].folder / name
 
+    def edited(self, client: int, name: str) -> bool:
+        """Tell whether a copy has edits that are not in its source."""
+        found = shelf.look(self.shelves[client].folder, name)
+        source = below(self.root / "pack" / name)
+        return bool(found.edits) and installed(found.path) != source
+
     def unique(self) -> str:
         """Return a text that stands nowhere else."""
         self.count += 1
@@ -64,7 +70,7 @@ class Shelves(RuleBasedStateMachine):
     @rule(client=client, name=name, link=st.booleans(), how=how)
     def install(self, client: int, name: str, link: bool, how: How) -> None:
         before = below(self.root / "home")
-        edited = shelf.look(self.shelves[client].folder, name).edits
+        edited = self.edited(client, name)
         action = actions.install(self.source(name), self.shelves[client], how, link=link)
         assert (action.action == "refused") or how.force or not edited
         self.check(action, client, how, before)
@@ -89,8 +95,9 @@ class Shelves(RuleBasedStateMachine):
     def update(self, client: int, how: How) -> None:
         for found in shelf.installed(self.shelves[client].folder):
             before = below(self.root / "home")
+            edited = self.edited(client, found.path.name)
             action = actions.update(found, self.shelves[client], how)
-            assert (action.action == "refused") or how.force or not found.edits
+            assert (action.action == "refused") or how.force or not edited
             self.check(action, client, how, before)
 
     def check(self, action: actions.Action, client: int, how: How, before: dict[str, str]) -> None:

@@ -170,6 +170,29 @@ def test_the_same_skill_copied_by_hand_is_taken_over(run: Run, home: Path, skill
     assert not (home / ".claude").exists()
 
 
+def test_an_edit_that_the_source_has_too_is_no_edit(run: Run, home: Path, skill: Path) -> None:
+    run("install", skill, "--agent", "codex")
+    edit(home / ".agents" / "skills" / skill.name / "SKILL.md")
+    edit(skill / "SKILL.md")
+    assert [action for action, _ in run("update", "--json").actions] == ["updated"]
+
+
+@pytest.mark.parametrize("mode", ["--copy", "--link"])
+def test_a_skill_of_the_same_name_from_elsewhere_is_refused(
+    run: Run, home: Path, skill: Path, tmp_path: Path, mode: str
+) -> None:
+    run("install", skill, "--agent", "codex", mode)
+    other = make_skill(tmp_path / "another pack", skill.name, body="# Another\n")
+    answer = run("install", other, "--agent", "codex", "--json")
+    (action,) = answer.document["actions"]
+    assert answer.code == 1
+    assert action["reason"].startswith(f"it was installed from {skill}, not from {other}")
+    assert "Another" not in (home / ".agents" / "skills" / skill.name / "SKILL.md").read_text()
+    assert run("install", other, "--agent", "codex", "--force", "--json").code == 0
+    assert "Another" in (home / ".agents" / "skills" / skill.name / "SKILL.md").read_text()
+    assert "Another" not in (skill / "SKILL.md").read_text()
+
+
 def test_links_follow_their_source_and_leave_it_clean(run: Run, home: Path, skill: Path) -> None:
     before = below(skill)
     assert run("install", skill, "--link").code == 0

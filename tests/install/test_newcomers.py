@@ -107,6 +107,14 @@ def test_a_target_that_belongs_to_another(shell: Shell, home: Path) -> None:
     assert shell("skills install ~/count-things", WITHOUT_RIGHTS).returncode == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give a folder away")
+def test_a_home_that_belongs_to_another_is_not_to_be_given_away_whole(shell: Shell, home: Path) -> None:
+    make_skill(home / "work")
+    os.chown(home, 4321, 4321)
+    hint = mended_by(shell("cd ~/work && skills install ./count-things", WITHOUT_RIGHTS), 3)
+    assert hint == "skills install ./count-things --scope project"
+
+
 def test_a_link_in_its_place(shell: Shell, home: Path) -> None:
     make_skill(home)
     mine = make_skill(home / "mine", body="# Mine\n")
