@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ajet.backbone.policies import POLICIES
+from ajet.backbone.policies import POLICIES, make_policy
 from ajet.task_rollout.native_parallel_worker import SLOTS
 
 DEFAULT_PORT = 10086
@@ -21,6 +21,18 @@ class Unreachable(click.ClickException):
     """Something needed is missing or unreachable."""
 
     exit_code = 3
+
+
+def read_latency(_: click.Context, __: click.Parameter, text: str) -> tuple[float, float]:
+    """Read ``0.5`` or ``0.2-3`` as the least and the most seconds of a reply."""
+    ends = text.split("-", 1)
+    try:
+        seconds = float(ends[0]), float(ends[-1])
+    except ValueError:
+        seconds = (-1.0, -1.0)
+    if not 0 <= seconds[0] <= seconds[1] < float("inf"):
+        raise click.BadParameter(f"{text!r} is no time; expected seconds such as 0.5, or a range such as 0.2-3")
+    return seconds
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,17 +51,48 @@ def cli() -> None:
 @click.option("--conf", "--config", "conf", type=click.Path(path_type=Path), help="Training configuration (YAML).")
 @click.option("--start", "start_now", is_flag=True, help="Start training with --conf at once, without a client.")
 @click.option(
-    "--policy", type=click.Choice(POLICIES), default="learn", show_default=True, help="Who answers chat calls."
+    "--resume",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Go on with the run of this experiment folder, at once: it keeps its step and its completed episodes.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the policy's choices.")
+@click.option(
+    "--policy",
+    type=click.Choice(POLICIES),
+    default="learn",
+    show_default=True,
+    help="Who answers chat calls: learn, echo, script FILE (replies from a YAML file), proxy URL (another server).",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of the policy's choices and of the chaos.")
 @click.option(
     "--slots", type=click.Choice(SLOTS), default="documented", show_default=True, help="How worker slots are counted."
 )
-def start(swarm_port: int, host: str, conf: Path | None, start_now: bool, policy: str, seed: int, slots: str) -> None:
+@click.option(
+    "--latency", default="0", show_default=True, callback=read_latency, help="Seconds per chat reply: 0.5, or 0.2-3."
+)
+@click.option(
+    "--fail-rate", default=0.0, type=click.FloatRange(0, 1), help="Share of POST requests that are answered 500."
+)
+@click.option("--chaos", is_flag=True, help="Lose requests and answers, answer late, sync early, restart now and then.")
+@click.argument("policy_argument", metavar="[FILE|URL]", required=False)
+def start(
+    swarm_port: int,
+    host: str,
+    conf: Path | None,
+    start_now: bool,
+    resume: Path | None,
+    policy: str,
+    seed: int,
+    slots: str,
+    latency: tuple[float, float],
+    fail_rate: float,
+    chaos: bool,
+    policy_argument: str | None,
+) -> None:
     """Start a server; the first line on stdout is JSON with its url and pid.
 
     Example: python -m ajet.swarm_cli start --swarm-port 0 --conf job.yaml --start
     """
+    from ajet.tuner_lib.experimental.chaos import ChaosOptions
     from ajet.tuner_lib.experimental.engine import EngineOptions
     from ajet.tuner_lib.experimental.episode_pool import Refused
     from ajet.tuner_lib.experimental.serve import bind, serve, url_of
@@ -57,7 +100,20 @@ def start(swarm_port: int, host: str, conf: Path | None, start_now: bool, policy
     logging.basicConfig(level=logging.INFO, format="%(asctime)s | %(levelname)s | %(message)s", stream=sys.stderr)
     if start_now and conf is None:
         raise click.UsageError("--start needs --conf: a server has no configuration of its own")
-    config_text = _read(conf) if conf else None
+    if resume is not None and (conf or start_now):
+        raise click.UsageError("--resume takes the configuration from its folder; leave --conf and --start out")
+    options = EngineOptions(
+        policy=f"{policy} {policy_argument}" if policy_argument else policy,
+        seed=seed,
+        slots=slots,
+        chaos=ChaosOptions(latency=latency, fail_rate=fail_rate, chaos=chaos),
+    )
+    try:
+        make_policy(options.policy)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    config_text = _resumed(resume) if resume else _read(conf) if conf else None
+    start_now = start_now or resume is not None
     try:
         listener = bind(host, swarm_port)
     except OSError as error:
@@ -82,7 +138,7 @@ def start(swarm_port: int, host: str, conf: Path | None, start_now: bool, policy
     try:
         serve(
             listener,
-            EngineOptions(policy=policy, seed=seed, slots=slots),
+            options,
             config_text=config_text if start_now else None,
             on_ready=announce,
         )
@@ -118,6 +174,18 @@ def overwatch(swarm_url: str, refresh_interval: float, once: bool, as_json: bool
 
 
 cli.add_command(overwatch, "top")
+
+
+def _resumed(folder: Path) -> str:
+    """Return the configuration of an experiment folder, pinned to that folder."""
+    import yaml
+
+    try:
+        config = yaml.safe_load(_read(folder / "yaml_backup.yaml"))
+        config["ajet"].update(experiment_name=folder.resolve().name, experiment_dir=str(folder.resolve()))
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise click.UsageError(f"{folder} holds no configuration that can be resumed: {error}") from None
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 
 def _read(path: Path) -> str:

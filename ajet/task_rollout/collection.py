@@ -24,7 +24,7 @@ def is_dummy(rewards: Iterable[float]) -> bool:
 
 @dataclass
 class Collection:
-    """The completed train episodes of one step, by task.
+    """The completed train episodes of one step, by task; ``cut_short`` ends the step with what there is.
 
     ``train_batch_size`` counts tasks, ``num_repeat`` episodes per task, ``max_cached_episodes``
     episodes in all.
@@ -36,6 +36,7 @@ class Collection:
     max_cached_episodes: int = 9999
     tasks: dict[str, list[CompletedEpisode]] = field(default_factory=dict)
     discarded: int = 0
+    cut_short: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in STOP_CONDITIONS:
@@ -66,6 +67,8 @@ class Collection:
 
     def finished(self, clients: Iterable[ActiveSwarmClient]) -> bool:
         """Tell whether the step has enough, by its method; ``clients`` are the active ones."""
+        if self.cut_short and len(self):
+            return True
         return len(self) > self.max_cached_episodes or STOP_CONDITIONS[self.method](self, list(clients))
 
     def batch(self) -> list[CompletedEpisode]:

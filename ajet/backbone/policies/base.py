@@ -77,6 +77,15 @@ class Reply:
     logprob: float = 0.0
     entropy: float = 0.0
     trace: dict[str, Any] = field(default_factory=dict)
+    stop_word: str | None = None
+
+
+class PolicyUnavailable(Exception):
+    """The policy cannot answer this call; ``status`` is the HTTP code that the client shall get."""
+
+    def __init__(self, message: str, status: int = 503) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Policy(Protocol):

@@ -8,9 +8,10 @@ FastAPI's do: ``{"detail": …}``, 422 with a list for a body that does not fit 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -69,7 +70,7 @@ class Response:
     body: bytes = b""
     status: int = 200
     media_type: bytes = JSON
-    chunks: AsyncIterator[bytes] | None = None
+    chunks: AsyncGenerator[bytes, None] | None = None
 
 
 Handler = Callable[..., Awaitable[Response]]
@@ -112,7 +113,7 @@ class App:
         except Exception as error:
             log.exception("%s %s failed", scope["method"], scope["path"])
             response = json_response({"detail": f"Internal error: {type(error).__name__}: {error}"}, 500)
-        await _send(response, send)
+        await send_response(response, send)
 
     async def _answer(self, scope: MutableMapping[str, Any], receive: Receive) -> Response:
         route = self.routes.get((scope["method"], scope["path"]))
@@ -146,7 +147,8 @@ async def _read_body(scope: MutableMapping[str, Any], receive: Receive, limit: i
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _send(response: Response, send: Send) -> None:
+async def send_response(response: Response, send: Send) -> None:
+    """Send an answer, whole or in chunks."""
     headers = [(b"content-type", response.media_type)]
     if response.chunks is None:
         headers.append((b"content-length", str(len(response.body)).encode()))
@@ -155,8 +157,9 @@ async def _send(response: Response, send: Send) -> None:
         return
     headers.append((b"cache-control", b"no-cache"))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    async for chunk in response.chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    async with contextlib.aclosing(response.chunks) as chunks:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ajet.backbone.policies import make_policy
 from ajet.backbone.settings import RunSettings, read_config, read_settings
 from ajet.backbone.trainer_verl import Rollout, Trainer
 from ajet.backbone.validation import Validation
+from ajet.tuner_lib.experimental.chaos import ChaosOptions
 from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
 from ajet.tuner_lib.experimental.oai_model_server import Sampling
@@ -34,6 +36,7 @@ class EngineOptions:
     seed: int = 0
     slots: str = "documented"
     base_dir: Path | None = None
+    chaos: ChaosOptions = field(default_factory=ChaosOptions)
 
 
 class Engine:
@@ -48,6 +51,8 @@ class Engine:
         self.settings: RunSettings | None = None
         self.trainer: Trainer | None = None
         self.failure: Exception | None = None
+        self._relaunch: Callable[[], None] | None = None
+        self._restarting = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -103,6 +108,7 @@ class Engine:
         self.failure = None
         self.policy = make_policy(self.options.policy, seed=self.options.seed)
         self.trainer = Trainer(self.pool, self.policy, settings, rollout, validation)
+        self._relaunch = lambda: self.launch(settings, config_text, rollout, validation)
         self.pool.status.set(BOOTING)
         self._task = asyncio.create_task(self._run(self.trainer, lock))
 
@@ -119,7 +125,30 @@ class Engine:
             self.failure = error
             detail = f"failed: {type(error).__name__}: {error}"
         finally:
-            self.pool.status.set(OFFLINE, detail=detail)
+            self.pool.status.set(BOOTING if self._restarting else OFFLINE, detail=detail)
+
+    def sync_early(self) -> None:
+        """End the open step with what it has: clients see their step cut short, as when others fill the batch."""
+        if self.trainer is not None and self.running:
+            self.trainer.collection.cut_short = True
+            self.pool.clients.on_change()
+
+    async def restart(self) -> None:
+        """Break the run off and begin it again from its files, as a crashed server that is started again.
+
+        All claims are lost; the completed episodes of the open step are not.
+        """
+        if self._task is None or self._task.done() or self._restarting:
+            return
+        self._restarting = True
+        try:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        finally:
+            self._restarting = False
+        assert self._relaunch is not None
+        self._relaunch()
 
     async def stop(self) -> None:
         """End the run and wait until it has; completed episodes of the open step stay in its journal."""

@@ -78,6 +78,7 @@ class Episode:
     llm_call_count: int = 0
     calls_in_flight: int = 0
     timer: asyncio.TimerHandle | None = None
+    shown: tuple[str, str, str] = ("", "", "")
     registered_key: str = ""
     zmq_listen_result_addr: str = ""
 

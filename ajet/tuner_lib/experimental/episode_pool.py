@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from ajet.schema.task import WorkflowOutput
@@ -29,6 +30,9 @@ from ajet.tuner_lib.experimental.episode import (
 )
 from ajet.tuner_lib.experimental.episode_key import base_key, issue_key, read_key
 from ajet.tuner_lib.experimental.interchange_utils import ClaimEpisodeRequest, EndEpisodeRequest
+
+SHOWN_AT_ONCE = 500
+"""Running episodes that are written between two turns of the event loop."""
 
 Listener = Callable[[str, dict[str, Any]], None]
 
@@ -59,16 +63,16 @@ class EpisodePool:
         self.listeners: list[Listener] = []
         self.on_completed: Callable[[CompletedEpisode], None] | None = None
         self._unclaimed: dict[str, Episode] = {}
+        self._claimed: dict[str, Episode] = {}
         self._ended: dict[str, str] = {}
         self._keys: dict[str, Episode] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._claims = 0
-        self._running = 0
 
     @property
     def running(self) -> int:
         """How many episodes are claimed now: the Running Episodes gauge."""
-        return self._running
+        return len(self._claimed)
 
     def _tell(self, event: str, episode: Episode, **more: Any) -> None:
         self.counts[event] += 1
@@ -80,7 +84,7 @@ class EpisodePool:
                     "client_uuid": episode.client_uuid,
                     "episode_type": episode.episode_type,
                     "llm_call_count": episode.llm_call_count,
-                    "running": self._running,
+                    "running": len(self._claimed),
                     **more,
                 },
             )
@@ -159,7 +163,7 @@ class EpisodePool:
         episode = self._unclaimed.pop(next(iter(self._unclaimed)))
         loop = asyncio.get_running_loop()
         self._claims += 1
-        self._running += 1
+        self._claimed[episode.episode_uuid] = episode
         episode.claim = self._claims
         episode.episode_status = CLAIMED
         episode.episode_type = request.episode_type
@@ -170,6 +174,7 @@ class EpisodePool:
         episode.api_key = episode.registered_key or issue_key(episode.episode_uuid, self._claims)
         self._keys[episode.api_key] = episode
         episode.timer = loop.call_later(request.discard_episode_timeout, self._recycle_if_idle, episode)
+        episode.shown = _shown(episode)
         self._tell("claimed", episode)
         return episode
 
@@ -340,9 +345,8 @@ class EpisodePool:
             self._forget(episode, None)
 
     def _release(self, episode: Episode) -> None:
-        if episode.episode_status == CLAIMED:
-            self._running -= 1
-            episode.episode_status = REGISTERED
+        self._claimed.pop(episode.episode_uuid, None)
+        episode.episode_status = REGISTERED
         self._keys.pop(episode.api_key, None)
 
     def _forget(self, episode: Episode, outcome: CompletedEpisode | None) -> None:
@@ -362,28 +366,40 @@ class EpisodePool:
         if new == OFFLINE:
             self._wake_all()
 
-    def running_episode_details(self) -> dict[str, dict[str, str]] | None:
-        """Return the claimed episodes by uuid, values as text, or None if there are none."""
+    async def running_episode_details(self) -> bytes:
+        """Return the claimed episodes as the JSON object of the wire, ``null`` if there are none.
+
+        It shows one moment. With thousands of episodes the text is made in parts, and claims are
+        served between them.
+        """
         now = asyncio.get_running_loop().time()
-        details = {
-            uuid_: {
-                "episode_status": episode.episode_status,
-                "time_since_last_activity": f"{now - episode.last_activity:.1f}s",
-                "discard_episode_timeout": f"{float(episode.discard_episode_timeout):.1f}s",
-                "llm_call_count": str(episode.llm_call_count),
-                "client_uuid": episode.client_uuid,
-                "optional_task_id": episode.task_id,
-            }
-            for uuid_, episode in self.episodes.items()
-            if episode.episode_status == CLAIMED
-        }
-        return details or None
+        moment = [(one.shown, now - one.last_activity, one.llm_call_count) for one in self._claimed.values()]
+        if not moment:
+            return b"null"
+        parts: list[str] = []
+        for begin in range(0, len(moment), SHOWN_AT_ONCE):
+            if begin:
+                await asyncio.sleep(0)
+            parts.extend(
+                f"{head}{idle:.1f}{middle}{calls}{tail}"
+                for (head, middle, tail), idle, calls in moment[begin : begin + SHOWN_AT_ONCE]
+            )
+        return f"{{{','.join(parts)}}}".encode()
 
     def wall_time(self, episode: Episode) -> float:
         """Return the Unix time of the episode's last activity (now, if it was never claimed)."""
         if not episode.last_activity:
             return time.time()
         return time.time() - (asyncio.get_running_loop().time() - episode.last_activity)
+
+
+def _shown(episode: Episode) -> tuple[str, str, str]:
+    """Return a claimed episode as JSON text around its idle seconds and its number of calls."""
+    return (
+        f'{_quoted(episode.episode_uuid)}:{{"episode_status":"{CLAIMED}","time_since_last_activity":"',
+        f's","discard_episode_timeout":"{episode.discard_episode_timeout:.1f}s","llm_call_count":"',
+        f'","client_uuid":{_quoted(episode.client_uuid)},"optional_task_id":{_quoted(episode.task_id)}}}',
+    )
 
 
 def _check_task_id(request: EndEpisodeRequest) -> None:

@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from ajet.tuner_lib.experimental.asgi import App
+from ajet.tuner_lib.experimental.chaos import Chaos
 from ajet.tuner_lib.experimental.engine import EngineOptions
 from ajet.tuner_lib.experimental.swarm_server import SwarmServer
 
@@ -49,7 +50,7 @@ class Uvicorn(uvicorn.Server):
         yield
 
 
-def web_config(app: App) -> uvicorn.Config:
+def web_config(app: App | Chaos) -> uvicorn.Config:
     """Return how an engine's application is served: no log line per request, no lifespan protocol."""
     return uvicorn.Config(
         app,
@@ -85,7 +86,7 @@ async def _serve(
 ) -> None:
     server = SwarmServer(options)
     server.base_url = url_of(listener)
-    web = Uvicorn(web_config(server.app))
+    web = Uvicorn(web_config(server.chaos if options.chaos.any else server.app))
     if config_text is not None:
         server.engine.sync_config(config_text)
         server.engine.start()

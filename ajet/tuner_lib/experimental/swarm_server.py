@@ -12,11 +12,14 @@ from pydantic.json_schema import models_json_schema
 from ajet import __version__
 from ajet.task_rollout.collection import AGREE_METHODS
 from ajet.tuner_lib.experimental import interchange_utils as wire
+from ajet.tuner_lib.experimental.anthropic_model_server import MessagesServer
 from ajet.tuner_lib.experimental.asgi import App, HttpError, Request, Response, Route, json_response
+from ajet.tuner_lib.experimental.chaos import Chaos, reply_latency
 from ajet.tuner_lib.experimental.engine import Engine, EngineOptions
 from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE, ROLLING, ROLLING_POST, STATUSES
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
 from ajet.tuner_lib.experimental.oai_model_server import ChatServer
+from ajet.tuner_lib.experimental.responses_model_server import ResponsesServer
 from ajet.tuner_lib.experimental.swarm_overwatch_utils import CurrentBatchRolloutPoolInformation
 from ajet.tuner_lib.experimental.train_code import receive_train_code
 from ajet.tuner_lib.experimental.verbose_log import VerboseLog
@@ -46,10 +49,17 @@ class SwarmServer:
         self.base_url = ""
         self.pool = EpisodePool()
         self.engine = Engine(self.pool, self.options)
-        self.chat = ChatServer(self.pool, self.engine.policy, self.engine.sampling)
+        latency = reply_latency(self.options.chaos, self.options.seed)
+        self.chat = ChatServer(self.pool, self.engine.policy, self.engine.sampling, latency)
+        self.messages = MessagesServer(self.chat)
+        self.responses = ResponsesServer(self.chat)
         self.verbose_log = VerboseLog()
         self._posted_information = CurrentBatchRolloutPoolInformation()
         self.app = App(self._routes())
+        self.chaos = Chaos(self.app, self.options.chaos, self.options.seed, self.engine.sync_early, self._restart)
+
+    def _restart(self) -> None:
+        self._restarting = asyncio.create_task(self.engine.restart())
 
     def _routes(self) -> dict[tuple[str, str], Route]:
         return {
@@ -57,6 +67,16 @@ class SwarmServer:
             ("GET", "/openapi.json"): Route(self.openapi),
             ("POST", "/v1/chat/completions"): Route(self.chat_completions),
             ("GET", "/v1/models"): Route(self.models),
+            **{
+                ("POST", prefix + path): route
+                # Anthropic's SDK adds its own /v1 to a base URL that begin_episode ended in one
+                for prefix in ("", "/v1")
+                for path, route in {
+                    "/v1/messages": Route(self.messages.create),
+                    "/v1/messages/count_tokens": Route(self.messages.count_tokens),
+                }.items()
+            },
+            ("POST", "/v1/responses"): Route(self.responses.create),
             ("POST", "/replay_latest_llm_call"): Route(self.replay_latest_llm_call),
             ("POST", "/sync_train_config"): Route(self.sync_train_config, wire.SyncTrainConfigRequest),
             ("POST", "/sync_train_code"): Route(self.sync_train_code, max_body=MAX_TRAIN_CODE),
@@ -95,6 +115,7 @@ class SwarmServer:
                 "policy_is": self.engine.policy.describe(),
                 "slots": self.options.slots,
                 "long_poll": True,
+                "chaos": dict(self.chaos.counts) if self.options.chaos.any else None,
                 "pid": os.getpid(),
             }
         )
@@ -323,8 +344,9 @@ class SwarmServer:
         information.booting_start_time = status.booting_start_time
         information.training_model_path = self.engine.model_path
         information.swarm_client_instruction = wire.SwarmClientInstruction(active_clients=list(self.pool.clients))
-        information.running_episode_details = self.pool.running_episode_details()
-        return json_response(information)
+        rest = information.__pydantic_serializer__.to_json(information, exclude={"running_episode_details"})
+        running = await self.pool.running_episode_details()
+        return Response(rest[:-1] + b',"running_episode_details":' + running + b"}")
 
     async def agree_sync_weight(self, body: wire.AgreeSyncWeightRequest, request: Request) -> Response:
         """Note that a client agrees to sync weights now."""
