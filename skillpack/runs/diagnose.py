@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from skillpack.runs.progress import Progress
 from skillpack.runs.rundir import RunDir
 from skillpack.runs.status import Status
@@ -11,8 +13,17 @@ from skillpack.triage.remedy import config_lookup
 BACKGROUND_SECONDS = 60.0
 
 
-def diagnose(run: RunDir, status: Status, progress: Progress, silence_limit: float | None = None) -> Verdict:
-    """Judge a run by its state and by what ``progress`` has read of its logs. Raises nothing but OSError."""
+def diagnose(
+    run: RunDir,
+    status: Status,
+    progress: Progress,
+    silence_limit: float | None = None,
+    config: Path | None = None,
+) -> Verdict:
+    """Judge a run by its state and by what ``progress`` has read of its logs.
+
+    ``config`` is the YAML that remedies take their values from, instead of the run's own copy.
+    """
     record = status.record
     facts = Facts(
         state=status.state,
@@ -30,4 +41,4 @@ def diagnose(run: RunDir, status: Status, progress: Progress, silence_limit: flo
         and not progress.steps
         and (record.get("seconds") or 0) < BACKGROUND_SECONDS,
     )
-    return judge(progress.scans, facts, config_lookup(run.path / "config.yaml"))
+    return judge(progress.scans, facts, config_lookup(config or run.path / "config.yaml"))

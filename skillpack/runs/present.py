@@ -12,7 +12,7 @@ from skillpack.runs.status import Status
 from skillpack.runs.tmux import Tmux
 from skillpack.runs.watch import Watched
 from skillpack.script import NO, RUNNING, YES
-from skillpack.triage.judge import Verdict
+from skillpack.triage.present import cause_lines, finding_line
 
 LATEST_KEYS = ("critic/rewards/mean", "critic/score/mean", "actor/entropy", "response_length/mean", "timing_s/step")
 
@@ -66,13 +66,6 @@ def latest_metrics(progress: Progress) -> dict[str, float | None]:
     for _, told in list(progress.main.recent)[-5:]:
         values |= told
     return {key: (values[key] if abs(values[key]) < 1e300 else None) for key in LATEST_KEYS if key in values}
-
-
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """Return a judgement as JSON data (the document of ``triage.py``)."""
-    document = asdict(verdict)
-    document["well"] = verdict.well
-    return document
 
 
 def watched_json(run: RunDir, watched: Watched) -> dict[str, Any]:
@@ -133,33 +126,6 @@ def watched_text(document: dict[str, Any]) -> str:
         lines.append(finding_line(finding))
     lines.append(f"next: {document['next']['do']}: {document['next']['command']}")
     return "\n".join(lines)
-
-
-def cause_lines(cause: dict[str, Any]) -> list[str]:
-    """Return a cause with its evidence and remedies, for people."""
-    lines = [f"  cause {cause['rank']} ({cause['confidence']}): {cause['id']}: {cause['cause']}"]
-    for one in cause["evidence"]:
-        where = f"{one['log']}:{one['line']}: " if one["line"] else ""
-        lines.append(f"    {where}{one['text'][:200]}")
-    lines += [f"    remedy: {remedy_text(remedy)}" for remedy in cause["remedy"]]
-    return lines
-
-
-def finding_line(finding: dict[str, Any]) -> str:
-    """Return a finding about metrics in one line: metric, steps, what was seen, threshold."""
-    word = "unhealthy" if finding["fails"] else "remark"
-    steps = f"steps {finding['first_step']}-{finding['last_step']}"
-    return f"  {word}: {finding['meaning']} ({finding['key']}, {steps}: {finding['seen']}; {finding['threshold']})"
-
-
-def remedy_text(remedy: dict[str, Any]) -> str:
-    """Return one advice in words."""
-    if "do" in remedy:
-        return str(remedy["do"])
-    now = "not known here" if remedy["current"] is None else f"now {remedy['current']}"
-    new = "" if remedy["value"] is None else f" = {remedy['value']}"
-    why = f": {remedy['why']}" if remedy["why"] else ""
-    return f"{remedy['key']}{new} ({now}){why}"
 
 
 def _rounded(seconds: float | None) -> float | None:

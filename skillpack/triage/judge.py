@@ -183,15 +183,19 @@ def _end_line(main: Scan) -> int | None:
 
 def _suspects(scans: dict[str, Scan], *, failed: bool) -> list[Suspect]:
     """Return what was seen since the last step; if that explains no failure, what was seen in the step before."""
-    for interval in ("current", "previous") if failed else ("current",):
-        found = []
-        for log, scan in scans.items():
-            for id_, seen in scan.seen.items():
-                one, sighting = signature(id_), getattr(seen, interval)
-                if sighting and one.role in ("root", "generic", "aftermath"):
-                    found.append(Suspect(one, sighting, seen.count, log))
-        if any(one.signature.role != "aftermath" for one in found):
-            return found
+    current = _in_interval(scans, "current")
+    if failed and all(one.signature.role == "aftermath" for one in current):
+        return current + _in_interval(scans, "previous")
+    return current
+
+
+def _in_interval(scans: dict[str, Scan], interval: str) -> list[Suspect]:
+    found = []
+    for log, scan in scans.items():
+        for id_, seen in scan.seen.items():
+            one, sighting = signature(id_), getattr(seen, interval)
+            if sighting and one.role in (("root", "generic", "aftermath") if interval == "current" else ("root",)):
+                found.append(Suspect(one, sighting, seen.count, log))
     return found
 
 

@@ -28,7 +28,9 @@ def clean(line: str) -> str:
     if "\r" in text:
         text = text.rsplit("\r", 1)[-1]
     text = _PART.sub("", text)
-    text = RAY_PREFIX.sub("", RAY_REPEATED.sub("", text))
+    text = RAY_REPEATED.sub("", text)
+    while prefix := RAY_PREFIX.match(text):  # an engine's own prefix may follow its worker's
+        text = text[prefix.end() :]
     text = _RANK.sub("", text)
     text = _LOGURU.sub("", text, count=1)
     if "%|" in text:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 from skillpack.metrics.console import iter_steps
 from skillpack.triage.lines import clean, repeats, writer
+from skillpack.triage.needles import Needles, line_end
 from skillpack.triage.signatures import UNCAUGHT, Signature, by_anchor, quiet_exceptions, signatures, stages
 
 PIECE = 4 << 20
 BEFORE, BEHIND = 8192, 4096
 LINE_LIMIT = 20_000
-STEP_ANCHOR = b"step:"
-TRACEBACK = b"Traceback (most recent call last)"
+STEP = "step:"
+TRACEBACK = "Traceback (most recent call last)"
 TOTAL_STEPS = "otal training steps:"
 WRAPPED = 4
 """Lines behind a metric line that may be its end, broken at a terminal's width."""
@@ -149,21 +152,15 @@ def scan_log(path: Path, scan: Scan | None = None, *, whole: bool = True) -> Sca
             _scan_block(scan, block, before)
             scan.offset += len(block)
             before = (before + block)[-BEFORE:]
+        if whole and before and not before.endswith(b"\n"):
+            scan.lines += 1
     return scan
 
 
 def _blocks(stream: BinaryIO | gzip.GzipFile, whole: bool) -> Iterator[bytes]:
     """Yield pieces that end with a line; a line longer than a piece is cut."""
     rest = b""
-    while True:
-        try:
-            piece = stream.read(PIECE)
-        except (EOFError, gzip.BadGzipFile, OSError):
-            if not isinstance(stream, gzip.GzipFile):
-                raise
-            piece = b""
-        if not piece:
-            break
+    while piece := _piece(stream):
         data = rest + piece
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if not end and len(data) >= 2 * PIECE:
@@ -175,60 +172,53 @@ def _blocks(stream: BinaryIO | gzip.GzipFile, whole: bool) -> Iterator[bytes]:
         yield rest
 
 
+def _piece(stream: BinaryIO | gzip.GzipFile) -> bytes:
+    """Return the next ``PIECE`` bytes, fewer at the end; what comes before the damage in a damaged archive."""
+    if not isinstance(stream, gzip.GzipFile):
+        return stream.read(PIECE)
+    data = bytearray()
+    try:
+        while len(data) < PIECE and (more := stream.read1(PIECE)):
+            data += more
+    except (EOFError, OSError, zlib.error):
+        pass
+    return bytes(data)
+
+
 def _scan_block(scan: Scan, block: bytes, before: bytes) -> None:
     """Find the lines worth reading in a block, read them in order."""
     if scan.open_traceback:
         trace, scan.open_traceback = scan.open_traceback, None
         _take_traceback(scan, block, before, 0, trace)
-    starts: dict[int, set[str]] = {}
-    for anchor in by_anchor():
-        _collect(block, anchor.encode(), anchor, starts)
-    _collect(block, STEP_ANCHOR, "step:", starts)
-    _collect(block, TRACEBACK, "traceback", starts)
-    _collect(block, TOTAL_STEPS.encode(), "total", starts)
     line, counted = scan.lines, 0
-    for start in sorted(starts):
+    for start, anchors in _needles().lines(block).items():
         line += block.count(b"\n", counted, start)
         counted = start
-        _read_line(scan, _Place(block, before, start, line + 1), starts[start])
+        _read_line(scan, _Place(block, before, start, line + 1), anchors)
     scan.lines += block.count(b"\n")
-    if not block.endswith(b"\n"):
-        scan.lines += 1
     for raw in block[-4096:].splitlines()[-5:]:
         if text := clean(raw.decode("utf-8", "replace")):
             scan.tail.append(text[:300])
 
 
-def _collect(block: bytes, needle: bytes, name: str, starts: dict[int, set[str]]) -> None:
-    """Add the start of every line that holds ``needle``; after a hit the search goes on with the next line."""
-    at = block.find(needle)
-    while at >= 0:
-        start = max(block.rfind(b"\n", 0, at), block.rfind(b"\r", max(0, at - LINE_LIMIT), at)) + 1
-        starts.setdefault(start, set()).add(name)
-        at = block.find(needle, _line_end(block, at))
-
-
-def _line_end(block: bytes, at: int) -> int:
-    """Return where the line around ``at`` ends: at a line feed, or at a return that a progress bar makes."""
-    end = block.find(b"\n", at)
-    end = len(block) if end < 0 else end
-    back = block.find(b"\r", at, end)
-    return back if 0 <= back < end - 1 else end
+@cache
+def _needles() -> Needles:
+    return Needles([*by_anchor(), STEP, TRACEBACK, TOTAL_STEPS])
 
 
 def _line_at(block: bytes, start: int) -> str:
-    return block[start : min(_line_end(block, start), start + LINE_LIMIT)].decode("utf-8", "replace")
+    return block[start : min(line_end(block, start), start + LINE_LIMIT)].decode("utf-8", "replace")
 
 
 def _read_line(scan: Scan, place: _Place, anchors: set[str]) -> None:
     raw = _line_at(place.block, place.start)
     text = clean(raw)
-    if "step:" in anchors and _take_steps(scan, place):
+    if STEP in anchors and _take_steps(scan, place):
         return
-    if "total" in anchors and (total := re.search(rf"{TOTAL_STEPS}\s*(\d+)", text)):
+    if TOTAL_STEPS in anchors and (total := re.search(rf"{TOTAL_STEPS}\s*(\d+)", text)):
         scan.total_steps = int(total[1])
-    if "traceback" in anchors:
-        behind = _line_end(place.block, place.start) + 1
+    if TRACEBACK in anchors:
+        behind = line_end(place.block, place.start) + 1
         _take_traceback(scan, place.block, place.before, behind, _Traceback(writer(raw), place.line))
     for one in _candidates(anchors):
         found = one.pattern.search(text)
@@ -284,8 +274,8 @@ def _take_steps(scan: Scan, place: _Place) -> bool:
     block, at = place.block, place.start
     lines = [_line_at(block, at)]
     for _ in range(WRAPPED):
-        at = _line_end(block, at) + 1
-        if at >= len(block) or STEP_ANCHOR in block[at : at + 200]:
+        at = line_end(block, at) + 1
+        if at >= len(block) or STEP.encode() in block[at : at + 200]:
             break
         lines.append(_line_at(block, at))
     found = False
@@ -307,7 +297,7 @@ def _take_traceback(scan: Scan, block: bytes, before: bytes, at: int, trace: _Tr
         raw = _line_at(block, at)
         trace.left -= 1
         trace.line += 1
-        position, at = at, _line_end(block, at) + 1
+        position, at = at, line_end(block, at) + 1
         if writer(raw) != trace.who:
             continue  # another worker's line in between
         text = clean(raw)

@@ -88,15 +88,10 @@ def signature(id_: str) -> Signature:
 
 @cache
 def by_anchor() -> dict[str, tuple[Signature, ...]]:
-    """Return, for each text that is worth searching for, the signatures that a line with it may match.
-
-    An anchor that holds another one needs no search of its own.
-    """
-    every = {anchor for one in signatures().values() for anchor in one.anchors}
-    short = {anchor for anchor in every if not any(other != anchor and other in anchor for other in every)}
+    """Return, for each text to search for, the signatures that a line with it may match."""
     return {
-        anchor: tuple(one for one in signatures().values() if any(anchor in own for own in one.anchors))
-        for anchor in sorted(short)
+        anchor: tuple(one for one in signatures().values() if anchor in one.anchors)
+        for anchor in sorted({anchor for one in signatures().values() for anchor in one.anchors})
     }
 
 

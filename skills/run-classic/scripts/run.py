@@ -4,12 +4,12 @@
 import sys
 
 sys.dont_write_bytecode = True
-import _pack  # noqa: E402
+import _pack
 
 _pack.enter(__file__)
 
-from skillpack.runs.command import run_group  # noqa: E402
-from skillpack.script import run  # noqa: E402
+from skillpack.runs.command import run_group
+from skillpack.script import run
 
 if __name__ == "__main__":
     run(run_group)
