@@ -113,9 +113,9 @@ def plan_text(document: Mapping[str, Any]) -> str:
         )
     for number, step in enumerate(document["steps"], 1):
         lines.append(f"\n{number}. {step['title']}{' [root]' if step['root'] else ''}\n   {step['why']}")
-        lines.extend(f"   writes {path}" for path in step["files"])
+        lines.extend(f"   writes {path}" for path in step.get("files", ()))
         lines.extend(
-            f"   $ {line}" if not line.startswith(" ") else f"     {line}" for line in step["run"].splitlines()
+            f"   $ {line}" if not line.startswith(" ") else f"     {line}" for line in step.get("run", "").splitlines()
         )
     lines.append("\nThe whole as a script: --script. To run it: --apply.")
     return "\n".join(lines)

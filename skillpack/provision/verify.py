@@ -178,7 +178,8 @@ def _failed(name: str, text: str, otherwise: str) -> Proof:
 
 
 def _python(python: str, arguments: list[str], seconds: float) -> tuple[int, str]:
-    return _run([python, *arguments], seconds)
+    # isolated: neither the working directory nor PYTHONPATH may lend the environment what it has not
+    return _run([python, "-I", *arguments], seconds)
 
 
 def _run(argv: list[str], seconds: float) -> tuple[int, str]:

@@ -27,12 +27,8 @@ ALIASES = {
     "python3": ("python3.10", "python3.11", "python3.12"),
     "_plain": ("nvcc", "getenforce", "id", "uname", "nproc", "ldd", "df", "which", "dpkg-query"),
 }
-REAL = {
-    name: shutil.which(name)
-    for name in (
-        "bash", "sh", "env", "mkdir", "mv", "cp", "rm", "rmdir", "grep", "sed", "tee", "install", "sha256sum", "chmod", "dirname",
-    )
-}  # fmt: skip
+TOOLS = "bash sh env mkdir mv cp rm rmdir grep sed tee install sha256sum chmod dirname"
+REAL = {name: shutil.which(name) for name in TOOLS.split()}
 OS = {
     "ubuntu-20.04": ("ubuntu", "20.04", "focal", "Ubuntu 20.04.6 LTS", "2.31"),
     "ubuntu-22.04": ("ubuntu", "22.04", "jammy", "Ubuntu 22.04.5 LTS", "2.35"),
@@ -41,9 +37,29 @@ OS = {
     "rocky-9": ("rocky", "9.6", "", "Rocky Linux 9.6 (Blue Onyx)", "2.34"),
     "centos-7": ("centos", "7", "", "CentOS Linux 7 (Core)", "2.17"),
 }
-CHINA = {"pypi.org": "200 4.8", "github.com": "000 0", "huggingface.co": "000 0", "ghcr.io": "000 0", "conda.anaconda.org": "200 6.1",
-         "nvidia.github.io": "200 5.0", "download.docker.com": "200 5.2", "mirrors.ustc.edu.cn": "200 0.05"}  # fmt: skip
-NOT_HERE = {"rc": 1, "err": "No such file or directory"}
+OS_RELEASE = """ID={0}
+VERSION_ID="{1}"
+VERSION_CODENAME={2}
+PRETTY_NAME="{3}"
+"""
+VERSION = """Client:
+ Version:           {server}
+ Context:           default
+
+Server: Docker {kind}
+ Engine:
+  Version:          {server}
+"""
+CHINA = {
+    "pypi.org": "200 4.8",
+    "github.com": "000 0",
+    "huggingface.co": "000 0",
+    "ghcr.io": "000 0",
+    "conda.anaconda.org": "200 6.1",
+    "nvidia.github.io": "200 5.0",
+    "download.docker.com": "200 5.2",
+    "mirrors.ustc.edu.cn": "200 0.05",
+}
 
 
 def profiles() -> Iterator[Any]:
@@ -157,7 +173,7 @@ class World:
             "uname -s": "Linux\n",
             "uname -m": spec.get("arch", "x86_64") + "\n",
             "uname -r": spec.get("kernel", "6.8.0-45-generic") + "\n",
-            "cat /etc/os-release": f'ID={system[0]}\nVERSION_ID="{system[1]}"\nVERSION_CODENAME={system[2]}\nPRETTY_NAME="{system[3]}"\n',
+            "cat /etc/os-release": OS_RELEASE.format(*system),
             "ldd --version": f"ldd (GNU libc) {spec.get('glibc', system[4])}\nCopyright\n",
             "nproc": f"{spec.get('cpus', 64)}\n",
             "cat /proc/meminfo": _meminfo(spec.get("memory_gib", 512), spec.get("free_gib")),
@@ -168,7 +184,7 @@ class World:
             "python3 --version": f"Python {spec.get('python', '3.12.3')}\n",
             "df -Pk /dev/shm": _df(spec.get("shm_gib", 256), "/dev/shm"),
             "cat /proc/net/tcp": _listening(spec.get("listening", [22])),
-            "python3 -c import importlib.metadata as m; print(m.version('agentjet'))": {
+            "python3 -I -c import importlib.metadata as m; print(m.version('agentjet'))": {
                 "rc": 1,
                 "err": "PackageNotFoundError",
             },
@@ -193,7 +209,7 @@ class World:
             answers[f"{command} --version"] = f"Python {command[6:]}.9\n"
         if "nvcc" in spec:
             answers["nvcc --version"] = (
-                f"nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release {spec['nvcc']}, V{spec['nvcc']}.88\n"
+                f"nvcc: NVIDIA\nCuda compilation tools, release {spec['nvcc']}, V{spec['nvcc']}.88\n"
             )
         answers.update(self._gpus())
         answers.update(self._docker())
@@ -224,13 +240,14 @@ class World:
             "kind": "Engine - Community",
             **self.spec.get("docker", {}),
         }
-        version = f"Client:\n Version:           {docker['server']}\n Context:           default\n\nServer: Docker {docker['kind']}\n Engine:\n  Version:          {docker['server']}\n"
+        version = VERSION.format(**docker)
         runtimes = f"io.containerd.runc.v2 {docker['runtimes']} runc".replace("  ", " ")
         options = (
             "  seccomp\n   Profile: builtin\n" + ("  rootless\n" if docker.get("rootless") else "") + "  cgroupns\n"
         )
         info = (
-            f"Client:\n Version:    {docker['server']}\n\nServer:\n Server Version: {docker['server']}\n Storage Driver: overlay2\n"
+            f"Client:\n Version:    {docker['server']}\n\nServer:\n Server Version: {docker['server']}\n"
+            " Storage Driver: overlay2\n"
             f" CDI spec directories:\n  /etc/cdi\n  /var/run/cdi\n Runtimes: {runtimes}\n Default Runtime: runc\n"
             f" Security Options:\n{options} Docker Root Dir: {docker['root']}\n"
         )
@@ -312,7 +329,7 @@ def make_model(folder: Path, shards: int = 2) -> None:
 
 def _meminfo(total: float, free: float | None) -> str:
     available = total * 0.9 if free is None else free
-    return f"MemTotal:       {int(total * 1024**2)} kB\nMemFree:        1 kB\nMemAvailable:   {int(available * 1024**2)} kB\n"
+    return f"MemTotal:  {int(total * 1024**2)} kB\nMemFree:  1 kB\nMemAvailable:  {int(available * 1024**2)} kB\n"
 
 
 def _df(gib: float, mount: str) -> str:

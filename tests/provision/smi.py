@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HEADER = {  # generation: (label of the driver, label of CUDA, rule under the header)
-    "old": ("Driver Version", "CUDA Version", "|-----------------------------------------+----------------------+----------------------+"),
-    "R580": ("Driver Version", "CUDA Version", "+-----------------------------------------+------------------------+----------------------+"),
-    "R610": ("KMD Version", "CUDA UMD Version", "+-----------------------------------------+------------------------+----------------------+"),
-}  # fmt: skip
+HEADER = {  # generation: (label of the driver, label of CUDA, first sign of the rule under the header)
+    "old": ("Driver Version", "CUDA Version", "|"),
+    "R580": ("Driver Version", "CUDA Version", "+"),
+    "R610": ("KMD Version", "CUDA UMD Version", "+"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Cards:
 
     def table(self) -> str:
         """Return what plain ``nvidia-smi`` prints."""
-        driver, cuda, rule = HEADER[self.generation()]
+        driver, cuda, sign = HEADER[self.generation()]
         rows = [
             f"+{'-' * 89}+",
             f"| NVIDIA-SMI {self.smi or self.driver:<22} {driver}: {self.driver:<12} {cuda}: {self.cuda:<8}|",
-            rule,
+            f"{sign}{'-' * 41}+{'-' * 24}+{'-' * 22}+",
             "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
         ]
         for index in range(self.count):

@@ -51,8 +51,15 @@ def document(done: subprocess.CompletedProcess[str], topic: str) -> dict[str, An
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("docker-h100x8-r580", 0), ("docker-bare-ubuntu", 0), ("docker-no-gpu", 1), ("conda-china", 0), ("conda-t4", 1), ("client-laptop", 0)],
-)  # fmt: skip
+    [
+        ("docker-h100x8-r580", 0),
+        ("docker-bare-ubuntu", 0),
+        ("docker-no-gpu", 1),
+        ("conda-china", 0),
+        ("conda-t4", 1),
+        ("client-laptop", 0),
+    ],
+)
 def test_preflight(name: str, code: int, world: Build) -> None:
     machine = world(profile(name))
     done = call(machine, "preflight.py", "--json")

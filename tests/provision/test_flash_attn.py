@@ -19,17 +19,25 @@ CASES: list[tuple[dict[str, str], str, str]] = [
     ({}, "wheel", WHEEL.format("2.8.3", "2.8", "TRUE", "cp310")),
     ({"torch": "2.7.1", "python": "cp312"}, "wheel", WHEEL.format("2.8.3", "2.7", "TRUE", "cp312")),
     ({"torch": "2.6.0+cu124", "cuda": "12.4", "abi": "FALSE"}, "wheel", WHEEL.format("2.8.3", "2.6", "FALSE", "cp310")),
-    ({"torch": "2.6.0+cu124", "cuda": "12.4", "abi": "FALSE", "glibc": "2.31"}, "wheel", WHEEL.format("2.7.4.post1", "2.6", "FALSE", "cp310")),
+    (
+        {"torch": "2.6.0+cu124", "cuda": "12.4", "abi": "FALSE", "glibc": "2.31"},
+        "wheel",
+        WHEEL.format("2.7.4.post1", "2.6", "FALSE", "cp310"),
+    ),
     ({"glibc": "2.31"}, "source", "2.8.3"),
     ({"torch": "2.9.0"}, "source", "2.8.3"),
     ({"torch": "2.10.0+cu128"}, "source", "2.8.3"),
     ({"arch": "aarch64"}, "source", "2.8.3"),
     ({"python": "cp314"}, "source", "2.8.3"),
-    ({"torch": "2.11.0+cu130", "cuda": "13.0", "python": "cp312"}, "index", "https://verl-project.github.io/verl-wheelhouse/simple/"),
+    (
+        {"torch": "2.11.0+cu130", "cuda": "13.0", "python": "cp312"},
+        "index",
+        "https://verl-project.github.io/verl-wheelhouse/simple/",
+    ),
     ({"torch": "2.11.0+cu130", "cuda": "13.0", "python": "cp310"}, "source", "2.8.3.post1"),
     ({"torch": "2.8.0+cpu", "cuda": ""}, "none", ""),
     ({"glibc": ""}, "wheel", WHEEL.format("2.8.3", "2.8", "TRUE", "cp310")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "kind", "value"), CASES)

@@ -64,9 +64,19 @@ def test_unified_memory_is_unknown_not_zero() -> None:
 
 @pytest.mark.parametrize(
     ("name", "capability"),
-    [("Tesla T4", "7.5"), ("NVIDIA L4", "8.9"), ("NVIDIA H100 PCIe", "9.0"), ("NVIDIA H20", "9.0"), ("NVIDIA A100-SXM4-80GB", "8.0"),
-     ("NVIDIA A10G", "8.6"), ("NVIDIA GeForce RTX 3090", "8.6"), ("NVIDIA B200", "10.0"), ("NVIDIA GeForce RTX 5090", "12.0"), ("Matrox", None)],
-)  # fmt: skip
+    [
+        ("Tesla T4", "7.5"),
+        ("NVIDIA L4", "8.9"),
+        ("NVIDIA H100 PCIe", "9.0"),
+        ("NVIDIA H20", "9.0"),
+        ("NVIDIA A100-SXM4-80GB", "8.0"),
+        ("NVIDIA A10G", "8.6"),
+        ("NVIDIA GeForce RTX 3090", "8.6"),
+        ("NVIDIA B200", "10.0"),
+        ("NVIDIA GeForce RTX 5090", "12.0"),
+        ("Matrox", None),
+    ],
+)
 def test_compute_capability_by_name(name: str, capability: str | None) -> None:
     assert compute_capability(name) == capability
 
