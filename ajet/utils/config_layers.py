@@ -100,7 +100,7 @@ def _wrapped(tree: ConfigTree, package: str) -> ConfigTree:
     """Return ``tree`` placed below a dotted key."""
     for name in reversed(package.split(".")):
         outer = ConfigTree()
-        outer.put(name, tree, next((origin for _, _, origin in tree.leaves() if origin), None))  # type: ignore[arg-type]
+        outer.put(name, tree, next((origin for _, _, origin in tree.leaves() if origin), None))
         tree = outer
     return tree
 

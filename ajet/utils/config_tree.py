@@ -252,10 +252,11 @@ class ConfigTree(MutableMapping[str, Any]):
             if key in upper._origins:
                 self._origins[key] = upper._origins[key]
 
-    def put(self, key: Any, value: Any, origin: Origin) -> None:
+    def put(self, key: Any, value: Any, origin: Origin | None) -> None:
         """Set one key of this tree, taken literally even if it has dots; what a loader uses."""
         self._values[key] = value
-        self._origins[key] = origin
+        if origin is not None:
+            self._origins[key] = origin
 
     def _assign(self, key: Any, value: Any, origin: Origin | None) -> None:
         value = plain(value)

@@ -80,14 +80,13 @@ def require_ajet(document: Document) -> None:
 def _ordered(tree: ConfigTree, document: Document) -> ConfigTree:
     """Return the keys in the order that released engines write: ajet, verl's own, defaults, hydra."""
     result = ConfigTree()
+    preamble = (document if "defaults" in document.tree else open_document(default_path("swarm"))).tree.copy()
     for key in ["ajet", *(key for key in tree if key not in ("ajet", "defaults", "hydra"))]:
         if key in tree:
-            result.put(key, tree[key], tree.provenance(key))  # type: ignore[arg-type]
-    own = document.tree if "defaults" in document.tree else open_document(default_path("swarm")).tree
+            result.put(key, tree[key], tree.provenance(key))
     for key in ("defaults", "hydra"):
-        if key in own:
-            value = own[key]
-            result.put(key, value.copy() if isinstance(value, ConfigTree) else list(value), own.provenance(key))  # type: ignore[arg-type]
+        if key in preamble:
+            result.put(key, preamble[key], preamble.provenance(key))
     return result
 
 

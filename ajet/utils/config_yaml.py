@@ -169,9 +169,9 @@ class _Builder:
             return self.loader.construct_object(node, deep=True)
         except yaml.constructor.ConstructorError:
             raise _unknown_tag(node, self.name) from None
-        except ValueError as error:
-            line = node.start_mark.line + 1
-            raise ConfigError(f"{self.name}:{line}: {node.value!r} cannot be read as a value: {error}") from None
+        except (ValueError, LookupError, AttributeError, TypeError, OverflowError):  # PyYAML's own, on a wrong tag
+            line, kind = node.start_mark.line + 1, node.tag.rpartition(":")[2]
+            raise ConfigError(f"{self.name}:{line}: {node.value!r} cannot be read as {kind}") from None
 
     def _pull_in_merge_keys(self, node: yaml.MappingNode, tree: ConfigTree, prefix: str) -> None:
         for key_node, value_node in node.value:
