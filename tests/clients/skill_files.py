@@ -3,85 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-WORDS = [
-    "a",
-    "the",
-    "skill",
-    "use",
-    "when",
-    "user",
-    "asks",
-    "for",
-    "data",
-    "files",
-    "and",
-    "run",
-    "tests",
-    "PDF",
-    "review",
-    "code",
-    "deploy",
-    "API",
-    "to",
-    "docker",
-    "it's",
-    "e.g.",
-    "v1.2",
-    "https://x.io/a?b=c#d",
-    "10:30",
-    "a/b",
-    "foo_bar",
-    "C++",
-    "50%",
-    "(see",
-    "below)",
-    "技能",
-    "文档",
-    "café",
-    "naïve",
-    "“quoted”",
-    "—",
-    "→",
-    "🚀",
-    "“a:",
-    "b”",
-    "<tag>",
-    "&",
-    "Q&A",
-    "key=value",
-    "$HOME",
-    "{x}",
-    "[WIP]",
-    "*bold*",
-    "**b**",
-    "`cmd`",
-    "@scope/pkg",
-    "#1",
-    "C#",
-    "--flag",
-    "--",
-    "-x",
-]
-SLIPS = (
-    ": ", ":", " #", "#", " - ", "- ", "@", "`", "[", "]", "{", "}", "{{", "}}", "*", "&", "!", "|", ">", "%", '"', "'", '\\', "---",
-    " --- ", "\t", ":\t", ", ", ",", "?", "? ", "~", "\u00a0", "\u200b", "\u202e", "\u2028", "\x85", "\ufeff", "\x07", "\x7f", "<b>",
-)  # fmt: skip
-SPECIAL_VALUES = (
-    "", "~", "null", "true", "false", "yes", "No", "on", "42", "3000", "0", "1.5", "1e3", "0x1F", "0o17", "017", "1_000", ".inf",
-    "2024-01-01", "12:30:45", "[]", "{}", "[a, b]", "[a]", "{a: b}", "{{NAME}}", "[TODO: x]", "<placeholder>", '""', "''",
-    '"   "', "|", ">", "-", "- a", "? a", "*a", "&a b", "&a", "!foo d", "!!str 5", "!!int 5", "=", "<<", "'it''s'", '"a\\nb"', '"a\\qb"',
-    '"\\u4e2d"', "'a' b", '"a" b', '"a: b', "'a", "a:", ": a", "#a", "a #b", "%a", "@a", "`a`", ", a", "] a", "} a",
-)  # fmt: skip
-KEYS = (
-    "license", "version", "author", "allowed-tools", "metadata", "compatibility", "tags", "model", "when_to_use", "argument-hint",
-    "disable-model-invocation", "user-invocable", "homepage", "x", "Name", "triggers", "dependencies", "context",
-)  # fmt: skip
+SLIPS = yaml.safe_load(Path(__file__).with_name("slips.yaml").read_text(encoding="utf-8"))
+WORDS = SLIPS["words"].split()
 
 safe_words = st.sampled_from([word for word in WORDS if word.isascii() and word.isalnum()])
-words = st.sampled_from(WORDS)
+any_words = st.sampled_from(WORDS)
 
 
 @dataclass(frozen=True)
@@ -92,14 +24,17 @@ class Generated:
     data: bytes
 
 
+def mostly(usual: str, rare: list[str], times: int = 12) -> st.SearchStrategy[str]:
+    return st.one_of(*[st.just(usual)] * times, st.sampled_from(rare))
+
+
 @st.composite
 def sentences(draw: st.DrawFn) -> str:
-    """Return a line of words, rarely with something in it that YAML reads as its own."""
-    parts = draw(st.lists(safe_words if draw(st.booleans()) else words, min_size=1, max_size=12))
-    text = " ".join(parts)
-    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+    """A line of words, now and then with something in it that YAML reads as its own."""
+    text = " ".join(draw(st.lists(any_words if draw(st.integers(0, 3)) == 0 else safe_words, min_size=1, max_size=12)))
+    for _ in range(draw(st.sampled_from((0, 0, 0, 0, 1, 1, 2)))):
         at = draw(st.one_of(st.just(0), st.just(len(text)), st.integers(0, len(text))))
-        text = text[:at] + draw(st.sampled_from(SLIPS)) + text[at:]
+        text = text[:at] + draw(st.sampled_from(SLIPS["slips"])) + text[at:]
     if draw(st.integers(0, 40)) == 7:
         text += " word" * draw(st.sampled_from((190, 205, 300, 320, 1300)))
     return text
@@ -107,80 +42,70 @@ def sentences(draw: st.DrawFn) -> str:
 
 @st.composite
 def values(draw: st.DrawFn, indent: str = "  ") -> str:
-    """Return a value as it stands behind ``key:``, in any of YAML's styles."""
+    """A value as it stands behind ``key:``, in any of YAML's styles."""
     style = draw(
-        st.sampled_from(("plain", "plain", "plain", "double", "single", "block", "lines", "quoted lines", "special"))
+        st.sampled_from(
+            ("plain", "plain", "plain", "double", "double", "single", "block", "lines", "quoted lines", "special")
+        )
     )
     text = draw(sentences())
     if style == "plain":
         return f" {text}"
     if style == "double":
-        return (
-            ' "'
-            + text.replace("\\", "\\\\").replace('"', '\\"')
-            + '"'
-            + draw(st.sampled_from(("", "", "", " tail", " # c", " ")))
-        )
+        tail = draw(mostly("", [" tail", " # c", " "]))
+        return ' "' + text.replace("\\", "\\\\").replace('"', '\\"') + f'"{tail}'
     if style == "single":
-        return " '" + text.replace("'", "''") + "'" + draw(st.sampled_from(("", "", "", " tail", " # c", "x")))
+        return " '" + text.replace("'", "''") + "'" + draw(mostly("", [" tail", " # c", "x"]))
     if style == "special":
-        return " " + draw(st.sampled_from(SPECIAL_VALUES))
+        return " " + draw(st.sampled_from(SLIPS["values"]))
     more = draw(st.lists(sentences(), min_size=1, max_size=3))
-    gap = draw(st.sampled_from((indent, indent, indent, indent + "  ", " ", "", "\t")))
+    gap = draw(mostly(indent, [f"{indent}  ", " ", "", "\t"]))
     if style == "block":
-        header = draw(st.sampled_from(("|", ">", "|-", ">-", "|+", ">+", "|2", "> ", "|  # c", "> text")))
-        blank = draw(st.sampled_from(("\n", "\n", "\n\n", "\n  \n")))
-        return f" {header}\n" + blank.join(gap + line for line in (text, *more))
+        blank = draw(mostly("\n", ["\n\n", "\n  \n"], 4))
+        return f" {draw(st.sampled_from(SLIPS['block_headers']))}\n" + blank.join(gap + line for line in (text, *more))
     if style == "lines":
         return f" {text}\n" + "\n".join(gap + line for line in more)
     quote = draw(st.sampled_from("\"'"))
-    escaped = [line.replace("\\", "").replace(quote, "") for line in (text, *more)]
-    return f" {quote}" + f"\n{gap}".join(escaped) + quote
+    return f" {quote}" + f"\n{gap}".join(line.replace("\\", "").replace(quote, "") for line in (text, *more)) + quote
 
 
 @st.composite
 def extra_fields(draw: st.DrawFn) -> str:
-    """Return one more key with a scalar, a list or a mapping."""
-    key = draw(st.sampled_from(KEYS))
-    shape = draw(st.sampled_from(("scalar", "scalar", "list", "flow", "map", "hint", "map in list", "comment")))
+    """One more key with a scalar, a list or a mapping, or a comment."""
+    key = draw(st.sampled_from(SLIPS["keys"]))
+    shape = draw(st.sampled_from(("scalar", "scalar", "list", "flow", "map", "map", "hint", "map in list", "comment")))
     if shape == "scalar":
         return f"{key}:{draw(values())}"
     if shape == "comment":
-        return draw(st.sampled_from(("# comment", "  # indented: comment", "", "   ", "\t", "#no blank", "# a: b # c")))
+        return draw(st.sampled_from(SLIPS["comments"]))
     if shape == "hint":
-        return f"{key}: " + draw(
-            st.sampled_from(("[a] [b]", "[file]", "<a> [b]", "[a|b]", "{a} | {b}", "Bash(git: *), Read", "Read, Write"))
-        )
+        return f"{key}: {draw(st.sampled_from(SLIPS['hints']))}"
     items = draw(st.lists(st.one_of(safe_words, sentences()), min_size=1, max_size=3))
     if shape == "flow":
-        return f"{key}: " + draw(
-            st.sampled_from(("[{}]", "[{},]", "[ {} ]", "[{}", "[\n  {}\n  ]", "[\n{}\n]"))
-        ).format(", ".join(items))
+        return f"{key}: " + draw(st.sampled_from(SLIPS["flows"])).format(", ".join(items))
+    gap = draw(mostly("  ", ["", "    ", " ", "\t"], 6))
     if shape == "list":
-        gap = draw(st.sampled_from(("", "  ", "    ", "\t")))
         return f"{key}:\n" + "\n".join(f"{gap}- {item}" for item in items)
-    names = draw(
-        st.lists(
-            st.sampled_from(("author", "version", "internal", "short-description", "a", "b")), min_size=1, max_size=3
-        )
-    )
-    gap = draw(st.sampled_from(("  ", "  ", "    ", " ", "\t")))
-    if shape == "map in list":
-        return f"{key}:\n" + "\n".join(f"{gap}- {name}:{draw(values(gap + '    '))}" for name in names)
-    return f"{key}:\n" + "\n".join(f"{gap}{name}:{draw(values(gap + '  '))}" for name in names)
+    inner = st.sampled_from(("author", "version", "internal", "short-description", "a", "b"))
+    names = draw(st.lists(inner, min_size=1, max_size=3, unique=True))
+    dash = "- " if shape == "map in list" else ""
+    return f"{key}:\n" + "\n".join(f"{gap}{dash}{name}:{draw(values(gap + dash + '  '))}" for name in names)
 
 
 @st.composite
 def blocks(draw: st.DrawFn, name: str) -> str:
-    """Return a frontmatter without its fences."""
-    if draw(st.integers(0, 6)) == 0:
-        name = draw(st.one_of(st.sampled_from(SPECIAL_VALUES), sentences()))
-    name = draw(st.sampled_from((name, name, name, f'"{name}"', f"'{name}'", f" {name} ", f"{name}  # c")))
-    fields = [f"name: {name}", f"description:{draw(values())}", *draw(st.lists(extra_fields(), max_size=4))]
-    if draw(st.booleans()):
+    """A frontmatter without its fences; every third is one that nobody minds but for its description."""
+    if draw(st.integers(0, 2)) == 0:
+        extra = draw(st.sampled_from(SLIPS["calm"]))
+        return f"name: {name}\ndescription:{draw(values())}{extra}"
+    if draw(st.integers(0, 8)) == 0:
+        name = draw(st.one_of(st.sampled_from(SLIPS["values"]), sentences()))
+    name = draw(mostly(name, [f'"{name}"', f"'{name}'", f" {name} ", f"{name}  # c"], 4))
+    fields = [f"name: {name}", f"description:{draw(values())}", *draw(st.lists(extra_fields(), max_size=3))]
+    if draw(st.integers(0, 3)) == 0:
         fields = draw(st.permutations(fields))
     lines = "\n".join(fields).split("\n")
-    slip = draw(st.sampled_from((*[""] * 6, "drop", "double", "indent", "insert", "blank", "colon")))
+    slip = draw(st.sampled_from((*[""] * 12, "drop", "double", "indent", "insert", "stray", "colon")))
     at = draw(st.integers(0, len(lines) - 1))
     if slip == "drop":
         del lines[at]
@@ -190,81 +115,63 @@ def blocks(draw: st.DrawFn, name: str) -> str:
         lines[at] = draw(st.sampled_from((" ", "  ", "\t"))) + lines[at]
     elif slip == "insert":
         where = draw(st.integers(0, len(lines[at])))
-        lines[at] = lines[at][:where] + draw(st.sampled_from(SLIPS)) + lines[at][where:]
-    elif slip == "blank":
-        lines.insert(at, draw(st.sampled_from(("", "  ", "\t", "text without colon"))))
+        lines[at] = lines[at][:where] + draw(st.sampled_from(SLIPS["slips"])) + lines[at][where:]
+    elif slip == "stray":
+        lines.insert(at, draw(st.sampled_from(("", "  ", "text without colon"))))
     elif slip == "colon":
         lines[at] = lines[at].replace(": ", draw(st.sampled_from((":", " : ", ":  ", ":\t", "：", ":\u00a0"))), 1)
     return "\n".join(lines)
 
 
-def _mostly(usual: str, *rare: str) -> st.SearchStrategy[str]:
-    return st.one_of(*[st.just(usual)] * 9, st.sampled_from(rare))
-
-
 @st.composite
 def skill_files(draw: st.DrawFn) -> Generated:
-    """Return a whole file and the name of its folder."""
+    """A whole file and the name of its folder."""
     folder = "-".join(draw(st.lists(safe_words.map(str.lower), min_size=1, max_size=3)))
-    folder = draw(
-        _mostly(
-            folder,
-            folder.upper(),
-            f"{folder}_x",
-            f"{folder}.v2",
-            f"{folder} two",
-            f"技能-{folder}",
-            folder + "-" + "n" * 64,
-        )
-    )
-    name = draw(
-        _mostly(
-            folder,
-            "other-name",
-            folder.title(),
-            f"{folder}-",
-            f"a--{folder}",
-            f"{folder} x",
-            f"{folder}/x:y",
-            "claude-x",
-        )
-    )
-    opening = draw(
-        _mostly("---\n", "---  \n", "---\t\n", " ---\n", "\n---\n", "----\n", "--- # c\n", "", "---\n\n", "--\n")
-    )
-    closing = draw(
-        _mostly(
-            "\n---\n",
-            "\n---  \n",
-            "\n--- \t\n",
-            "\n ---\n",
-            "\n...\n",
-            "\n----\n",
-            "\n---# T\n",
-            "\n",
-            "\n---",
-            "\n\n---\n",
-        )
-    )
-    body = draw(_mostly("\n# Title\n\nText of the body.\n", "", "\n---\n\nmore\n", "\na: b\n---\nc: d\n---\n", "text"))
+    odd = [folder.upper(), f"{folder}_x", f"{folder}.v2", f"{folder} two", f"技能-{folder}", f"{folder}-" + "n" * 64]
+    folder = draw(mostly(folder, odd))
+    odd = ["other-name", folder.title(), f"{folder}-", f"a--{folder}", f"{folder} x", f"{folder}/x:y", "claude-x"]
+    name = draw(mostly(folder, odd))
+    opening, closing = draw(mostly("---\n", SLIPS["openings"])), draw(mostly("\n---\n", SLIPS["closings"]))
+    body = draw(mostly("\n# Title\n\nText of the body.\n", SLIPS["bodies"]))
     text = opening + draw(blocks(name)) + closing + body
+    return Generated(folder, _encoded(draw, text, draw(mostly("", SLIPS["layers"]))))
+
+
+def _encoded(draw: st.DrawFn, text: str, layer: str) -> bytes:
     data = text.encode()
-    layer = draw(_mostly("", "bom", "crlf", "mixed", "cr", "utf-16", "latin-1", "nul", "invalid"))
     if layer == "bom":
-        data = b"\xef\xbb\xbf" + data
-    elif layer == "crlf":
-        data = data.replace(b"\n", b"\r\n")
-    elif layer == "mixed":
-        data = data.replace(b"\n", b"\r\n", draw(st.integers(1, 4)))
-    elif layer == "cr":
-        data = data.replace(b"\n", b"\r")
-    elif layer == "utf-16":
-        data = text.encode("utf-16")
-    elif layer == "latin-1":
-        data = text.encode("latin-1", errors="replace")
-    elif layer == "nul":
-        data += b"\0tail"
-    elif layer == "invalid":
+        return b"\xef\xbb\xbf" + data
+    if layer == "crlf":
+        return data.replace(b"\n", b"\r\n")
+    if layer == "mixed":
+        return data.replace(b"\n", b"\r\n", draw(st.integers(1, 4)))
+    if layer == "cr":
+        return data.replace(b"\n", b"\r")
+    if layer in ("utf-16", "latin-1"):
+        return text.encode(layer, errors="replace")
+    if layer == "nul":
+        return data + b"\0tail"
+    if layer == "invalid":
         at = draw(st.integers(0, len(data)))
-        data = data[:at] + b"\xff\xc3" + data[at:]
-    return Generated(folder, data)
+        return data[:at] + b"\xff\xc3" + data[at:]
+    return data
+
+
+def generate(count: int, number: int) -> list[Generated]:
+    """Return ``count`` generated files, or a few less where two were alike; ``number`` seeds them."""
+    found: dict[Generated, None] = {}
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(skill_files())
+    def collect(generated: Generated) -> None:
+        found[generated] = None
+
+    collect()
+    return list(found)

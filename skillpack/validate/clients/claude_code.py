@@ -14,7 +14,7 @@ from skillpack.validate.causes import cause_of
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.clients.yaml12 import kind_of, read_yaml12, shown_value
 from skillpack.validate.source import Block, SkillFile
-from skillpack.validate.tree import Document, Node
+from skillpack.validate.tree import Document, Node, read_yaml
 
 LISTING_LIMIT = 1536
 """UTF-16 units that a skill's line in the listing may have; a longer one is cut (skillListingMaxDescChars)."""
@@ -63,7 +63,7 @@ def cut(skill: SkillFile) -> Block | None:
     if match is None:
         return None
     line = skill.text.count("\n", 0, match.start(1))
-    return Block(match[1].removesuffix("\n"), line, match.end(), ragged=skill.text[match.end() - 4] != "\n")
+    return Block(match[1], line, match.end(), ragged=skill.text[match.end() - 4] != "\n")
 
 
 def repair(text: str) -> str:
@@ -71,12 +71,19 @@ def repair(text: str) -> str:
     lines = []
     for line in text.split("\n"):
         pair = _PAIR.fullmatch(line)
-        if pair and _SPECIAL.search(pair[2]) and not _QUOTED.fullmatch(pair[2]):
+        if pair and _SPECIAL.search(pair[2]) and not _QUOTED.fullmatch(pair[2]) and not _is_list(pair[2]):
             value = pair[2].replace("\\", "\\\\").replace('"', '\\"')
             line = f'{pair[1]}: "{value}"'
         content = line.lstrip("\t")
         lines.append("  " * (len(line) - len(content)) + content)
     return "\n".join(lines)
+
+
+def _is_list(value: str) -> bool:
+    if value[0] != "[" or value[-1] != "]":
+        return False
+    document = read_yaml12(read_yaml, value, bun=True)
+    return document.root is not None and document.root.kind == "seq"
 
 
 def _document(skill: SkillFile, block: Block, reading: Reading) -> Document | None:
@@ -110,21 +117,23 @@ def _read_fields(block: Block, document: Document, reading: Reading, folder: str
     node = document.value("description")
     written = shown_value(node) if node is not None and kind_of(node) not in ("null", "array", "object") else ""
     hint = document.value("when_to_use")
+    when = "" if kind_of(hint) == "null" else shown_value(hint)
+    line = block.file_line(document.line("description"))
     if not written.strip(_BLANKS):
-        if kind_of(hint) in ("undefined", "null"):
-            rule = "description-type" if kind_of(node) in ("array", "object") else "description-missing"
-            reading.lose(rule, "finds no description", block.file_line(document.line("description")))
+        rule = "description-type" if kind_of(node) in ("array", "object") else "description-missing"
+        if when.strip(_BLANKS):
+            reading.change(rule, "takes the first words of the body for a description", line)
         else:
-            change("description-missing", "description", "takes the first words of the body for a description")
+            reading.lose(rule, "finds no description", line)
         return
-    listed = written.strip(_BLANKS)
-    if hint is not None and kind_of(hint) != "null" and shown_value(hint).strip():
-        listed += " - " + shown_value(hint)
+    listed = written.strip(_BLANKS) + (f" - {when}" if when.strip(_BLANKS) else "")
     reading.description = shown = listing(listed)
     if _truth(document.value("disable-model-invocation")):
         line = block.file_line(document.line("disable-model-invocation"))
         reading.lose("model-invocation", "does as the file asks", line)
     else:
+        if node is not None and node.end >= len(document.text):
+            written = written.removesuffix("\n")  # the fence's line break, not the value's
         for rule, text in _listing_changes(written, listed, shown):
             change(rule, "description", text)
     if node is not None and written != node.value and node.plain:

@@ -98,7 +98,7 @@ def repair(text: str) -> str:
     for line in text.split("\n"):
         pair = _PAIR.match(line)
         if pair:
-            value = re.split(r"\s#", pair["value"])[0].rstrip()
+            value = re.split(r"\s#", f" {pair['value']}")[0].strip()
             if _needs_quotes(value):
                 line = pair["head"] + "'" + value.replace("'", "''") + "'"
         lines.append(line)

@@ -6,6 +6,7 @@ every scalar as text; then keys, name, description and compatibility are checked
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from skillpack.validate.causes import cause_of
@@ -14,6 +15,8 @@ from skillpack.validate.source import Block, SkillFile
 from skillpack.validate.tree import Document, Fault
 
 KEYS = ("name", "description", "license", "allowed-tools", "metadata", "compatibility")
+_ODD = re.compile("[\t\x85\u2028\u2029]")
+_OLD_BREAK = re.compile("[\x85\u2028\u2029]")
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 
 
@@ -32,7 +35,7 @@ def read(skill: SkillFile) -> Reading:
     if block is None:
         rule, line = skill.why_no_block()
         return reading.reject(rule, "finds no frontmatter between two ---", line)
-    document = skill.yaml(block.text)
+    document = _read(skill, block.text)
     fault = _fault(document)
     if fault is not None:
         rule, line = cause_of(block.text, fault)
@@ -51,6 +54,28 @@ def cut(skill: SkillFile) -> Block | None:
         return None
     end = text.find("---", 3)
     return None if end < 0 else Block(text[3:end].removesuffix("\n"), 0, end + 3, ragged=text[end - 1] != "\n")
+
+
+def _read(skill: SkillFile, text: str) -> Document:
+    """Return libyaml's reading of ``text`` but for tabs and the line breaks of YAML 1.1.
+
+    strictyaml takes these line breaks for blanks, and stumbles on them in comments and block
+    scalars; a tab it takes in quotes, block scalars and comments only.
+    """
+    document = skill.yaml(_OLD_BREAK.sub(" ", text))
+    if document.root is None:
+        return document
+    leaves = [node for node in document.root.walk() if node.kind == "scalar"]
+    for match in _ODD.finditer(text):
+        place, line = match.start(), text.count("\n", 0, match.start())
+        leaf = next((leaf for leaf in leaves if leaf.start <= place < leaf.end), None)
+        block = leaf is not None and leaf.style in ("|", ">") and line > leaf.line
+        comment = leaf is None and " #" in " " + text[text.rfind("\n", 0, place) + 1 : place]
+        if match[0] == "\t" and not (block or comment or (leaf is not None and leaf.style in ("'", '"'))):
+            return Document(text, fault=Fault(line, 0, "a tab where only blanks may stand", "yaml-tab"))
+        if match[0] != "\t" and (block or comment) and not text.startswith("\n", match.end()):
+            return Document(text, fault=Fault(line, 0, "a line break of an old kind", "encoding-control"))
+    return document
 
 
 def _fault(document: Document) -> Fault | None:

@@ -13,8 +13,13 @@ from collections.abc import Callable, Iterator
 from skillpack.validate.clients import shield
 from skillpack.validate.tree import NULLS, Document, Fault, Node
 
+_CORE = "tag:yaml.org,2002:"
 _ANCHOR = re.compile(r"(?<=[ \t])&[^\s,\[\]{}]+")
-_EMPTY_KEY = re.compile(r"(^ *(?:- +)*|[\[{,] *):(?=[ \n]|$)", re.MULTILINE)
+_TAG = re.compile(r"(?<=[ \t])!(?!<)[^\s,\[\]{}!\"%^|`\\]+(?=\s|$)")
+_TAG_OF_BUN = re.compile(r"(?<=[ \t])!(?=[A-Za-z0-9-])[^\s,\[\]{}!\"%|`]+(?=\s|$)")
+_KNOWN_TO_BUN = re.compile(rf"!|(?:!|{re.escape(_CORE)})[A-Za-z0-9-].*|(?!!)\S+:.*")
+_END = re.compile(r"^\.\.\.\s*$", re.MULTILINE)
+_EMPTY_KEY = re.compile(r"(^ *(?:- +)*|[\[{,] *):(?=[ \t\n]|$)", re.MULTILINE)
 _EMPTY_VALUE = re.compile(r":(?=[,\[\]{}])")
 _FLOW_COLON = re.compile(r"([\[{,] *):(?=[^\s,\]}])")
 _LEADING_COMMA = re.compile(r"(^ *(?:- +)*|: +),", re.MULTILINE)
@@ -26,12 +31,13 @@ _NUMBER = re.compile(
     r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?[0-9]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_CORE = "tag:yaml.org,2002:"
 
 
 def read_yaml12(read: Callable[[str], Document], text: str, *, bun: bool = False) -> Document:
     """Return the reading of ``text`` by npm's ``yaml``, or by Bun; ``read`` is libyaml's."""
     document = read(shield.put(text))
+    if bun and document.fault is not None and "<document start>" in document.fault.problem and _END.search(text):
+        return Document(document.text, documents=2)  # a list of documents to Bun
     if document.fault is not None:
         laxer = _laxer(document.text, document.fault, bun)
         if laxer == document.text:
@@ -105,6 +111,7 @@ def _laxer(text: str, fault: Fault, bun: bool) -> str:
         lines[fault.line] = '""' + lines[fault.line].lstrip()
         return "\n".join(lines)
     text = _ANCHOR.sub(lambda match: "&" + "a" * (len(match[0]) - 1), text)
+    text = (_TAG_OF_BUN if bun else _TAG).sub(lambda match: "!" + "t" * (len(match[0]) - 1), text)
     text = _EMPTY_KEY.sub(r'\1"":', text)
     text = _FLOW_COLON.sub(r"\1" + shield.COLON, text)
     if bun:
@@ -138,13 +145,13 @@ def _fault(document: Document, bun: bool) -> Fault | None:
     if root is None:
         return None
     anchors: set[str] = set()
-    lines = document.text.split("\n")
+    lines = [line.removesuffix("\r") for line in document.text.split("\n")]
     for node, indent in _indented(root):
         if node.kind == "alias" and node.value not in anchors:
             return Fault(node.line, node.column, f"unresolved alias {node.value}")
         if node.anchor:
             anchors.add(node.anchor)
-        if node.tag and node.tag.startswith(f"{_CORE}!"):
+        if node.tag and (node.tag.startswith(f"{_CORE}!") or (bun and not _KNOWN_TO_BUN.fullmatch(node.tag))):
             return Fault(node.line, node.column, f"unknown tag {node.tag.removeprefix(_CORE)}", "yaml-tag")
         seen: set[str] = set()
         for key, _ in node.pairs if not bun else ():

@@ -1,0 +1,111 @@
+"""Over generated files our verdict equals what each real client does.
+
+In the ordinary run each client is asked about 250 files in one batch. ``AGENTJET_SKILLS_FILES=2000``
+asks about more, ``AGENTJET_SKILLS_SEED`` about others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import skills_ref.validator
+
+from skillpack.validate.clients import CLIENTS
+from skillpack.validate.clients.reading import Reading
+from skillpack.validate.discover import find_skills
+from skillpack.validate.source import read_skill
+from tests.clients.skill_files import Generated, generate
+
+COUNT = int(os.environ.get("AGENTJET_SKILLS_FILES", "250"))
+SEED = int(os.environ.get("AGENTJET_SKILLS_SEED", "7"))
+
+
+@pytest.fixture(scope="module")
+def files() -> list[Generated]:
+    return generate(COUNT, SEED)
+
+
+def lay(files: list[Generated], skills: Path) -> Path:
+    """Write each file into a folder of its own, named by its number."""
+    for number, file in enumerate(files):
+        folder = skills / f"f{number:05d}"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_bytes(file.data)
+    return skills
+
+
+def readings(client: str, skills: Path) -> dict[str, Reading]:
+    return {folder.path.name: CLIENTS[client](read_skill(folder)) for folder in find_skills(skills)}
+
+
+def differences(files: list[Generated], ours: dict[str, object], theirs: dict[str, object]) -> list[str]:
+    return [
+        f"{folder}: we say {ours[folder]!r}, it says {theirs.get(folder)!r} of\n{files[int(folder[1:])].data!r}"
+        for folder in ours
+        if ours[folder] != theirs.get(folder)
+    ]
+
+
+def test_codex_lists_and_refuses_what_we_say(files, codex, tmp_path):
+    skills = lay(files, tmp_path / "project" / ".agents" / "skills")
+    answer = codex.ask(tmp_path / "project")
+    ours = {
+        folder: None if reading.verdict == "rejects" else (reading.name, reading.description)
+        for folder, reading in readings("codex", skills).items()
+    }
+    assert differences(files, ours, dict(answer.listed)) == []
+    assert set(answer.refused) == {folder for folder in ours if ours[folder] is None}
+
+
+def test_claude_code_tells_its_model_what_we_say(files, claude_code, tmp_path):
+    skills = lay(files, tmp_path / "plugin" / "skills")
+    answer = claude_code.ask(claude_code.plugin(tmp_path / "plugin"))
+    told = readings("claude-code", skills)
+    ours = {folder: not any(reason.lost for reason in reading.reasons) for folder, reading in told.items()}
+    assert differences(files, ours, {folder: folder in answer.listed for folder in ours}) == []
+    shown = {folder: told[folder].description for folder in answer.listed if told[folder].description is not None}
+    assert differences(files, shown, {folder: answer.listed[folder][1] for folder in shown}) == []
+
+
+def test_claude_plugin_validate_fails_to_parse_what_we_say(files, claude_code, tmp_path):
+    skills = lay(files, tmp_path / "plugin" / "skills")
+    report = claude_code.validate(claude_code.plugin(tmp_path / "plugin"))
+    unparsed = {
+        Path(content["file"]).parent.name
+        for content in report["contents"]
+        if any("failed to parse" in error["message"] for error in content["errors"])
+    }
+    ours = {
+        folder: any(reason.text.startswith("cannot read the YAML") for reason in reading.reasons)
+        for folder, reading in readings("claude-code", skills).items()
+    }
+    assert differences(files, ours, {folder: folder in unparsed for folder in ours}) == []
+
+
+def test_npx_skills_offers_and_skips_what_we_say(files, npx_skills, tmp_path):
+    skills = lay(files, tmp_path / "skills")
+    answer = npx_skills.ask(skills)
+    told = readings("npx-skills", skills)
+    hidden = {folder for folder, reading in told.items() if any(r.rule == "metadata-internal" for r in reading.reasons)}
+    ours = {folder: reading.verdict == "rejects" for folder, reading in told.items() if folder not in hidden}
+    assert differences(files, ours, {folder: folder in answer.refused for folder in ours}) == []
+    names = {reading.name for reading in told.values() if reading.verdict != "rejects"}
+    assert {re.sub(r"\s+", " ", str(name)) for name in names} == {re.sub(r"\s+", " ", name) for name in answer.listed}
+
+
+def test_skills_ref_accepts_and_refuses_what_we_say(files, tmp_path):
+    ours, theirs = {}, {}
+    for number, file in enumerate(files):
+        path = tmp_path / f"f{number:05d}" / file.folder
+        path.mkdir(parents=True)
+        (path / "SKILL.md").write_bytes(file.data)
+        [folder] = find_skills(path)
+        ours[path.parent.name] = CLIENTS["spec"](read_skill(folder)).verdict != "rejects"
+        try:
+            theirs[path.parent.name] = not skills_ref.validator.validate(path)
+        except (UnicodeDecodeError, AttributeError):  # how it takes bytes that are not UTF-8, and control characters
+            theirs[path.parent.name] = False
+    assert differences(files, ours, theirs) == []
