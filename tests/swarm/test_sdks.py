@@ -195,7 +195,7 @@ def test_the_anthropic_sdk_works_with_and_without_v1_in_the_base_url(model, suff
         cut = client.messages.create(
             model="m",
             max_tokens=1,
-            temperature=0,
+            extra_body={"temperature": 0},
             messages=[{"role": "user", "content": 'Say "one two three four five six seven".'}],
         )
         assert cut.stop_reason == "max_tokens"

@@ -93,10 +93,14 @@ def json_response(content: BaseModel | dict[str, Any], status: int = 200) -> Res
 
 
 class App:
-    """Routes by (method, path). A handler's answer is sent whole; its failure becomes a 500 with the reason."""
+    """Routes by (method, path). A handler's answer is sent whole; its failure becomes a 500 with the reason.
+
+    ``on_error(path, status, body)`` is told of each answer that is an error.
+    """
 
     def __init__(self, routes: dict[tuple[str, str], Route]) -> None:
         self.routes = routes
+        self.on_error: Callable[[str, int, bytes], None] = lambda path, status, body: None
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request (the ASGI interface)."""
@@ -113,6 +117,8 @@ class App:
         except Exception as error:
             log.exception("%s %s failed", scope["method"], scope["path"])
             response = json_response({"detail": f"Internal error: {type(error).__name__}: {error}"}, 500)
+        if response.status >= 400:
+            self.on_error(scope["path"], response.status, response.body)
         await send_response(response, send)
 
     async def _answer(self, scope: MutableMapping[str, Any], receive: Receive) -> Response:

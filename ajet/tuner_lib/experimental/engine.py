@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ajet.backbone.policies import make_policy
 from ajet.backbone.settings import RunSettings, read_config, read_settings
 from ajet.backbone.trainer_verl import Rollout, Trainer
 from ajet.backbone.validation import Validation
+from ajet.task_rollout.native_parallel_worker import count_slots
 from ajet.tuner_lib.experimental.chaos import ChaosOptions
 from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
@@ -29,7 +30,7 @@ class EngineOptions:
     """How the reference engine is run; none of it is part of a configuration.
 
     ``slots`` is how the worker slots are counted (see ``count_slots``); relative paths of the
-    configuration lie under ``base_dir``.
+    configuration lie under ``base_dir``; ``train_batch_size`` replaces the configuration's.
     """
 
     policy: str = "learn"
@@ -37,6 +38,7 @@ class EngineOptions:
     slots: str = "documented"
     base_dir: Path | None = None
     chaos: ChaosOptions = field(default_factory=ChaosOptions)
+    train_batch_size: int | None = None
 
 
 class Engine:
@@ -70,7 +72,7 @@ class Engine:
             raise Refused(400, f"Engine is not offline ({self.pool.status.current}). Stop it before a new config.")
         try:
             self.model_path = str(read_config(text).get("ajet.model.path"))
-            read_settings(text, slots=self.options.slots, base_dir=self.options.base_dir)
+            self._settings(text)
         except ConfigError as error:
             raise Refused(400, f"The training config cannot be used: {error}") from None
         self.config_text = text
@@ -85,9 +87,16 @@ class Engine:
             raise Refused(400, f"Engine is not offline. Current status: [{self.pool.status.current}].")
         if self.config_text is None:
             raise Refused(200, "No training config found")
-        self.launch(
-            read_settings(self.config_text, slots=self.options.slots, base_dir=self.options.base_dir), self.config_text
-        )
+        self.launch(self._settings(self.config_text), self.config_text)
+
+    def _settings(self, text: str) -> RunSettings:
+        options = self.options
+        settings = read_settings(text, slots=options.slots, base_dir=options.base_dir)
+        if options.train_batch_size is None:
+            return settings
+        batch = options.train_batch_size
+        cap = count_slots(settings.max_env_worker, settings.num_repeat, batch, options.slots)
+        return replace(settings, train_batch_size=batch, cap=cap)
 
     def launch(
         self,

@@ -25,7 +25,8 @@ COLLECTING = (ROLLING, ROLLING_POST)
 class EngineStatus:
     """The current status, step and detail, and a revision that grows with each change.
 
-    ``on_change(old, new)`` is called after each change of status, before waiters wake.
+    ``on_change(old, new)`` is called after each change of status, before waiters wake, and so is
+    each of ``listeners``.
     """
 
     def __init__(self, on_change: Callable[[str, str], None] | None = None) -> None:
@@ -34,7 +35,7 @@ class EngineStatus:
         self.global_step: int | None = None
         self.revision = time.time_ns() // 1_000_000  # grows over a restart of the server too
         self.booting_start_time: float | None = None
-        self._on_change = on_change
+        self.listeners = [on_change] if on_change else []
         self._changed = asyncio.Event()
 
     @property
@@ -54,8 +55,9 @@ class EngineStatus:
         elif status != BOOTING:
             self.booting_start_time = None
         self.revision += 1
-        if old != status and self._on_change:
-            self._on_change(old, status)
+        if old != status:
+            for listener in self.listeners:
+                listener(old, status)
         self._changed.set()
         self._changed = asyncio.Event()
 

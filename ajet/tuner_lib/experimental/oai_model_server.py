@@ -42,7 +42,8 @@ class ChatServer:
     """Answers the chat calls of claimed episodes and records them for training.
 
     ``sampling()`` gives the settings of the run that is on; ``latency()`` how many seconds a reply
-    shall take. ``latest_call`` is the last completed request and answer.
+    shall take. ``latest_call`` is the last completed request and answer; ``on_call(episode, chat,
+    answer)`` is told of each completed call.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ChatServer:
         self.sampling = sampling
         self.latency = latency
         self.latest_call: dict[str, Any] | None = None
+        self.on_call: Callable[[Episode, ChatRequest, dict[str, Any]], None] = lambda episode, chat, answer: None
 
     async def complete(self, request: Request) -> Response:
         """Handle a request; errors have both FastAPI's ``detail`` and OpenAI's ``error``."""
@@ -158,6 +160,7 @@ class RunningCall:
             self.finished = True
             self.server.pool.finish_call(self.episode, self.claim, self.call)
             self.server.latest_call = {"input": self.chat.model_dump(exclude_unset=True), "output": self.answer}
+            self.server.on_call(self.episode, self.chat, self.answer)
 
     def give_up(self) -> None:
         """Note that the answer was not delivered; without effect behind ``finish``."""

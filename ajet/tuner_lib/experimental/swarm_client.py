@@ -258,7 +258,12 @@ class SwarmClient:
         raise AssertionError("unreachable")
 
     def abort_episode(self, episode_uuid: str, declare_client_active: bool = True) -> None:
-        """Give an episode back without a result. Never raises."""
+        """Give an episode back without a result. Never raises; in an ``except`` block the error is logged."""
+        error = sys.exc_info()[1]
+        if error is not None:
+            log.warning(
+                "episode %s is given back: %s: %s", episode_uuid, type(error).__name__, error, extra={"cause": error}
+            )
         with self._lock:
             self._claims.pop(episode_uuid, None)
         request = {
