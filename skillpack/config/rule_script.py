@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ajet.copilot.job_rules import LENGTHS
 from ajet.default_config import kwarg_table
-from ajet.utils.config_tree import closest
-from ajet.utils.config_utils import load_config
+from ajet.utils.config_tree import ConfigTree, Origin, closest
 from skillpack.config.hits import Hit, Values
 from skillpack.config.job_call import JobCall
 from skillpack.config.sources import Source
@@ -97,33 +97,31 @@ def two_places(source: Source) -> Iterator[Hit]:
     job, document = source.job, source.document
     if job is None or document is None:
         return
-    changed = {
-        key: (value, origin)
-        for layer in source.layers[:-2]
-        for key, value, origin in layer.leaves()
-        if key.startswith("ajet.") and origin is not None and origin.layer == "file" and not _is_default(key, value)
-    }
+    defaults, below = ConfigTree(), ConfigTree()
+    edited: dict[str, tuple[Any, Origin]] = {}
+    for layer in source.layers[:-2]:
+        below.merge(layer)
+        for key, value, origin in layer.leaves():
+            if origin is not None and origin.layer == "default":
+                defaults.set(key, value, origin)
+            elif origin is not None and key.startswith("ajet.") and value != defaults.get(key):
+                edited[key] = (value, origin)
     script = {
         str(kwarg_table()[name]["key"]): (f"kwarg {name}", reading)
         for name, reading in job.kwargs.items()
         if name not in IDENTITY
     }
     script |= {key: ("attribute write", reading) for key, reading in job.writes if reading.value != {}}
-    for key, (who, reading) in script.items():
-        theirs, origin = changed.get(key, (reading.value, None))
-        if origin is not None and theirs != reading.value:
+    changing = {key: one for key, one in script.items() if one[1].value != below.get(key)}
+    for key, (who, reading) in changing.items():
+        if key in edited:
+            theirs, origin = edited[key]
             names = {"key": key, "ours": reading.value, "who": who, "theirs": theirs, "where": origin.where}
             yield Hit("kwarg-over-yaml", (), names, line=reading.line)
-    hand_edited = [key for key in changed if key.removeprefix("ajet.") not in IDENTITY]
-    new = [key for key, (_, reading) in script.items() if not _is_default(key, reading.value)]
-    if hand_edited and new:
-        names = {"file": document.name, "yaml_keys": _some(hand_edited), "script_keys": _some(new)}
+    by_hand = [key for key in edited if key.removeprefix("ajet.") not in IDENTITY]
+    if by_hand and changing:
+        names = {"file": document.name, "yaml_keys": _some(by_hand), "script_keys": _some(list(changing))}
         yield Hit("two-places", (), names, line=job.line)
-
-
-def _is_default(key: str, value: object) -> bool:
-    """Tell whether a value is what either default file has: copying a default is no configuration."""
-    return any(load_config(mode=mode).get(key) == value for mode in ("swarm", "classic"))
 
 
 def _some(keys: list[str]) -> str:

@@ -171,6 +171,14 @@ def test_a_copy_of_the_default_file_that_was_edited_is_hand_edited(tmp_path: Pat
     assert [one.rule for one in found if one.severity == "error"] == ["two-places"]
 
 
+def test_a_kwarg_that_repeats_the_yaml_is_no_second_place(tmp_path: Path) -> None:
+    write(tmp_path, "ajet:\n  rollout: {temperature: 1.0, num_repeat: 8}\n", "base.yaml")
+    text = "from ajet import AgentJetJob\njob = AgentJetJob(base_yaml_config='base.yaml', experiment_name='x', "
+    assert findings(write(tmp_path, f"{text}algorithm='grpo', num_repeat=8)\n", "same.py")) == []
+    (found,) = findings(write(tmp_path, f"{text}max_env_worker=256)\n", "other.py"))
+    assert (found.rule, "ajet.rollout.max_env_worker" in found.message) == ("two-places", True)
+
+
 def test_hand_edits_below_the_base_file_count(tmp_path: Path) -> None:
     write(tmp_path, "ajet:\n  rollout: {num_repeat: 4, temperature: 1.0}\n", "team.yaml")
     (tmp_path / "base.yaml").write_text("ajet: {}\nhydra: {}\ndefaults: [team, _self_]\n")
