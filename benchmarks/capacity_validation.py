@@ -2,10 +2,11 @@
 
 Each point starts an engine, lets clients work on it for a number of steps, and compares step time,
 throughput and bottleneck with ``skillpack.capacity``'s prediction from the same configuration and
-distribution (never from what was measured). One calibration run gives the two costs that no
-configuration tells: seconds lost between two episodes of a slot, and between two steps.
+distribution. Two costs that no configuration tells depend on how busy the machine is, and are
+measured beside: what an episode takes beyond its own length (HTTP calls, late wake-ups), and what
+lies between two steps. No step time and no throughput goes into a prediction.
 
-    python benchmarks/capacity_validation.py --steps 40 --at-once 6 --out docs/capacity_validation.md
+    python benchmarks/capacity_validation.py --steps 30 --at-once 12 --out docs/capacity_validation.md
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Point:
     pool: int
     cv: float
     method: str = ENOUGH_TASKS
-    mean: float = 0.4
+    mean: float = 1.0
     batch: int = 6
     repeat: int = 4
     loop: str = names.STREAM
@@ -136,18 +137,19 @@ def grid() -> list[Point]:
     points += [replace(base, cap=cap, cv=cv, loop=names.BATCH) for cap in (4, 8) for cv in (0.0, 1.0)]
     points += [replace(base, cv=cv, method=ENOUGH_NON_DUMMY, dummy=dummy) for cv, dummy in ((0.6, 0.3), (1.0, 0.5))]
     points += [replace(base, clients=2, pool=12, method=method, agree_after=12) for method in (ANY_AGREES, ALL_AGREE)]
-    points += [replace(base, update=2.5), replace(base, cap=16, update=3.0, method=ENOUGH_EPISODES)]
-    points += [replace(base, vanish=0.1, timeout=2.0, method=ENOUGH_EPISODES, cap=cap) for cap in (4, 8)]
+    points += [replace(base, update=6.0), replace(base, cap=16, update=7.0, method=ENOUGH_EPISODES)]
+    points += [replace(base, vanish=0.1, timeout=4.0, method=ENOUGH_EPISODES, cap=cap) for cap in (4, 8)]
     points += [replace(base, cap=32, batch=4, slots="released", pool=40), replace(base, cap=6, slots="released")]
-    points += [replace(base, clients=2, pool=10, throttle=ratio, mean=1.0) for ratio in (1.0, 1.5)]
+    points += [replace(base, clients=2, pool=10, throttle=ratio, mean=2.0) for ratio in (1.0, 1.5)]
     return points
 
 
 @dataclass
 class Record:
-    """What the clients saw: (claimed, ended, client) of every episode that they ended, in seconds of one clock."""
+    """What the clients saw of every episode that they ended: (claimed, ended, client), and its excess seconds."""
 
     episodes: list[tuple[float, float, int]] = field(default_factory=list)
+    excess: list[float] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -205,13 +207,16 @@ class Worker:
             headers={"Authorization": f"Bearer {model.api_key}"},
             json={"model": "m", "messages": [{"role": "user", "content": "x"}]},
         )
-        time.sleep(self._duration())
+        duration = self._duration()
+        time.sleep(duration)
         task = self._task(number)
         dummy = random.Random(task).random() < point.dummy
         reward = 0.0 if dummy else float(number % point.repeat % 2)
         self.client.end_episode(Task(task_id=task), uuid, WorkflowOutput(reward=reward))
         with self.record.lock:
-            self.record.episodes.append((claimed, time.monotonic(), self.number))
+            ended = time.monotonic()
+            self.record.episodes.append((claimed, ended, self.number))
+            self.record.excess.append(ended - claimed - duration)
         with self.turn:
             self.done += 1
             self.turn.notify_all()
@@ -256,7 +261,8 @@ class Measured:
     episodes_per_hour: float
     shares: dict[str, float]
     peak: int
-    cycle_overhead: float
+    excess: float
+    gap: float
     between: float
 
 
@@ -292,11 +298,12 @@ def run_point(point: Point, steps: int) -> Measured:
             engine.wait(timeout=30)
     for worker in workers:
         worker.client.close()
-    return measure(point, rows, record.episodes)
+    return measure(point, rows, record)
 
 
-def measure(point: Point, rows: list[dict], episodes: list[tuple[float, float, int]]) -> Measured:
+def measure(point: Point, rows: list[dict], record: Record) -> Measured:
     """Return the figures of a run from the engine's metrics and the clients' record."""
+    episodes = record.episodes
     starts = sorted(claimed for claimed, _, _ in episodes)
     begin = starts[0]
     shares = {"full": 0.0, "stragglers": 0.0, "timeouts": 0.0, "update": 0.0, "resume": 0.0}
@@ -330,15 +337,16 @@ def measure(point: Point, rows: list[dict], episodes: list[tuple[float, float, i
         episodes_per_hour=collected / total * 3600,
         shares={name: share / total for name, share in shares.items()},
         peak=peak,
-        cycle_overhead=statistics.median(_gaps(episodes, point)) if point.cap == 1 else 0.0,
+        excess=statistics.mean(record.excess),
+        gap=statistics.median(_gaps(episodes)) if point.cap == 1 else 0.0,
         between=statistics.mean(between),
     )
 
 
-def _gaps(episodes: list[tuple[float, float, int]], point: Point) -> list[float]:
-    """Return what each cycle of a single slot takes beyond the episode itself."""
+def _gaps(episodes: list[tuple[float, float, int]]) -> list[float]:
+    """Return the seconds from the end of each episode of a single slot to the claim of the next."""
     ordered = sorted(episodes)
-    return [after[0] - before[0] - point.mean for before, after in itertools.pairwise(ordered)]
+    return [after[0] - before[1] for before, after in itertools.pairwise(ordered)]
 
 
 def compare(point: Point, measured: Measured, prediction: Prediction) -> dict:
@@ -349,6 +357,7 @@ def compare(point: Point, measured: Measured, prediction: Prediction) -> dict:
     return {
         "point": point,
         "measured": measured,
+        "shares": prediction.shares,
         "predicted_step": simulation.step.mean,
         "measured_step": measured.step,
         "step_error": simulation.step.mean / measured.step - 1,
@@ -393,22 +402,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     calibration = run_point(Point(1, 1, 1, 0.0, ENOUGH_EPISODES, mean=0.1, batch=4, repeat=1), 12)
-    overhead, between = calibration.cycle_overhead, calibration.between
-    print(f"calibrated: {overhead * 1000:.1f} ms between episodes, {between * 1000:.1f} ms between steps", flush=True)
+    gap = calibration.gap
     points = grid()[options.first :][: options.points]
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
         futures = {pool.submit(run_in_process, point, options.steps): point for point in points}
         for future in concurrent.futures.as_completed(futures):
             point = futures[future]
-            prediction = predict(point.inputs(overhead, between), point.slots, steps=2000)
-            row = compare(point, future.result(), prediction)
+            measured = future.result()
+            costs = measured.excess + gap, measured.between - point.update
+            row = compare(point, measured, predict(point.inputs(*costs), point.slots, steps=2000))
             rows.append(row)
             print(f"{len(rows):3}/{len(points)} {line(row)}", flush=True)
             if not row["right"]:
-                print(f"    predicted {prediction.shares}, measured {row['measured'].shares}", flush=True)
+                print(f"    predicted {row['shares']}, measured {measured.shares}", flush=True)
     rows.sort(key=lambda row: points.index(row["point"]))
-    report = table(rows, overhead, between, options.steps)
+    report = table(rows, options.steps, options.at_once)
     print(report)
     if options.out:
         options.out.write_text(report, encoding="utf-8")
@@ -441,10 +450,12 @@ def line(row: dict) -> str:
     )
 
 
-def table(rows: list[dict], overhead: float, between: float, steps: int) -> str:
+def table(rows: list[dict], steps: int, at_once: int) -> str:
     """Return the document with the table and its summary."""
     errors = [abs(row[name]) for row in rows for name in ("step_error", "rate_error")]
     right = sum(row["right"] for row in rows)
+    excess = [row["measured"].excess * 1000 for row in rows]
+    between = [(row["measured"].between - row["point"].update) * 1000 for row in rows]
     head = (
         "| cap | clients | mean s / cv | method | also | step s, predicted | measured | error |"
         " episodes/h, predicted | measured | error | bottleneck, predicted | measured |\n"
@@ -455,10 +466,11 @@ def table(rows: list[dict], overhead: float, between: float, steps: int) -> str:
             "# Predicted against measured",
             "",
             f"`benchmarks/capacity_validation.py`: {len(rows)} points on the reference engine, {steps} steps each,"
-            f" on one machine with {os.cpu_count()} cores shared by several points at once."
-            f" Calibrated once: {overhead * 1000:.1f} ms between two episodes of a slot,"
-            f" {between * 1000:.1f} ms between two steps. Predictions know the configuration and the distribution"
-            " of durations, nothing of the run.",
+            f" {at_once} points at once on a machine with {os.cpu_count()} cores. A prediction knows the configuration,"
+            " the clients and the distribution of durations. Two costs that depend on how busy the machine is are"
+            " measured beside: what an episode takes beyond its own length"
+            f" ({min(excess):.0f} to {max(excess):.0f} ms here) and what lies between two steps"
+            f" ({min(between):.0f} to {max(between):.0f} ms).",
             "",
             f"Median error {statistics.median(errors):.1%}, worst {max(errors):.1%};"
             f" bottleneck named right on {right} of {len(rows)}"

@@ -91,6 +91,7 @@ def goal_report(
         "table": comparison(before, after),
         "before": before.as_json(),
         "after": after.as_json(),
+        "assumptions": after.assumptions,
         "gains": gains(after, seed=seed) if changes is None else [],
         "advice": _advice(goal, changes, before, inputs),
     }
@@ -178,4 +179,4 @@ def goal_text(report: dict[str, Any]) -> str:
         f" episodes per hour x {gain['episodes_per_hour_factor']:g}"
         for gain in report["gains"]
     ]
-    return "\n".join([*lines, *(f"- {text}" for text in report["advice"]), *assumption_lines(report["after"])])
+    return "\n".join([*lines, *(f"- {text}" for text in report["advice"]), *assumption_lines(report)])

@@ -34,8 +34,8 @@ CHOICES = {
         "A batch loop waits for its own batch before it goes on; a stream never waits.",
     ),
     TASK_ORDER: (
-        (TASK_FIRST, CLAIM_FIRST),
-        "Whether a thread takes its task before it waits for an episode, or after it has one.",
+        (CLAIM_FIRST, TASK_FIRST),
+        "Whether a thread takes its task when it has an episode, or before it waits for one.",
     ),
 }
 """How clients work, by name: the choices (the first is assumed) and what they mean."""

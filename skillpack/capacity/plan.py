@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ KWARGS = {
     keys.TRAIN_BATCH_SIZE: "batch_size",
 }
 """AgentJetJob kwargs of the keys that a plan changes."""
+
+PLACEHOLDER_TASKS = 1000
+"""Tasks of the dummy data set that swarm mode counts its epochs over: no larger batch can start."""
 
 
 def target_changes(inputs: Inputs, target: int, engines: Sequence[str]) -> dict[str, int]:
@@ -35,12 +39,32 @@ def target_changes(inputs: Inputs, target: int, engines: Sequence[str]) -> dict[
     workers = documented_cap(target, repeat)
     wanted = {keys.MAX_ENV_WORKER: workers}
     if tuple(engines) != (DOCUMENTED,):
-        batch, threads = inputs.value(keys.TRAIN_BATCH_SIZE), inputs.value(keys.TRACKER_THREADS)
-        if batch is not None and batch * repeat < workers:
-            wanted[keys.TRAIN_BATCH_SIZE] = workers // repeat
-        if threads is not None and threads < workers and RELEASED in engines:
-            wanted[keys.TRACKER_THREADS] = workers
+        batch = inputs.value(keys.TRAIN_BATCH_SIZE)
+        enough = batch_for(inputs, workers // repeat)
+        if batch is not None and batch * repeat < workers and enough is not None:
+            wanted[keys.TRAIN_BATCH_SIZE] = enough
+    if RELEASED in engines:
+        for key in (keys.TRACKER_THREADS, keys.FASTAPI_THREADS):
+            threads = inputs.value(key)
+            if threads is not None and threads < workers:
+                wanted[key] = workers
     return {key: value for key, value in wanted.items() if inputs.value(key) != value}
+
+
+def batch_for(inputs: Inputs, groups: int) -> int | None:
+    """Return the smallest train_batch_size of at least ``groups`` that an engine accepts; None if there is none.
+
+    Its episodes must divide evenly among the GPUs and fit into the cache of collected episodes, and
+    swarm mode trains over a thousand placeholder tasks (the rules of ``config.py lint``).
+    """
+    repeat = inputs.value(keys.NUM_REPEAT)
+    gpus = (inputs.value(keys.N_GPUS_PER_NODE) or 1) * (inputs.value(keys.NNODES) or 1)
+    step = gpus // math.gcd(gpus, repeat)
+    batch = -(-groups // step) * step
+    cached = inputs.value(keys.MAX_CACHED_EPISODES)
+    if inputs.value(keys.SWARM_MODE) is not False and batch > PLACEHOLDER_TASKS:
+        return None
+    return None if cached is not None and batch * repeat > cached else batch
 
 
 def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[str, Any]:
@@ -51,6 +75,12 @@ def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[
     report = cap_report(after, engine)
     pools = inputs.value(keys.CLIENT_POOLS)
     needs = [f"The clients' pools together must be at least {target}."] if pools is None or pools < target else []
+    batch, repeat = after.value(keys.TRAIN_BATCH_SIZE), after.value(keys.NUM_REPEAT)
+    if RELEASED in engines and batch is not None and batch * repeat < report["cap"]:
+        needs.append(
+            f"No train_batch_size lets a released engine run {target} episodes: it may be {PLACEHOLDER_TASKS} at most,"
+            f" and its episodes must fit into {keys.MAX_CACHED_EPISODES}."
+        )
     if keys.TRAIN_BATCH_SIZE in changes:
         needs.append(
             "A larger train_batch_size means more episodes per step: it is needed only on a released engine,"

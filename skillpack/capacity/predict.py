@@ -45,7 +45,7 @@ class Prediction:
     assumptions: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the prediction as a JSON object."""
+        """Return the prediction as a JSON object, without its assumptions: compared predictions share them."""
         return {
             "engine": self.engine,
             "concurrency": self.workload.concurrency,
@@ -53,8 +53,10 @@ class Prediction:
             "step": None if self.simulation is None else _rounded(asdict(self.simulation)),
             "bottleneck": self.bottleneck,
             "shares": _rounded(self.shares),
-            "limits": [limit.as_json() for limit in self.limits],
-            "assumptions": self.assumptions,
+            "limits": [
+                {"name": limit.name, "value": limit.value, "known": limit.known, "binds": limit.binds}
+                for limit in self.limits
+            ],
         }
 
 
@@ -121,7 +123,7 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
         sweep=10.0 if engine == RELEASED else 0.0,
         llm_share=number(inputs, names.LLM_SHARE),
         llm_parallel=calls.value if calls.binding else None,
-        claim_first=inputs.value(names.TASK_ORDER) == names.CLAIM_FIRST,
+        claim_first=inputs.value(names.TASK_ORDER) != names.TASK_FIRST,
     ), [*assumed, *choices_assumed(inputs), *assumptions(inputs, relevant)]
 
 
@@ -179,16 +181,17 @@ def name_bottleneck(workload: Workload, limits: Sequence[Limit], engine: str, sh
     """Name what holds a step up.
 
     The phase that takes most of the step is meant: stragglers, timeouts, update or resume; in the
-    full phase it is what the episodes wait for: the LLM's limit if contention for it takes more
-    than half of an episode, else the limit that sets the concurrency.
+    full phase it is the limit that sets the concurrency. Where contention for the LLM takes more
+    than half of every episode, its limit holds up both the full phase and the stragglers.
     """
     if not shares:
         return keys.THROTTLE
     worst = max(shares, key=lambda phase: shares[phase])
+    contention = slowdown(workload.concurrency, workload.llm_share, workload.llm_parallel)
+    if contention > 2 and worst in ("full", STRAGGLERS):
+        return ceiling_of(limits, engine, LLM_CALLS).binding[0]
     if worst != "full":
         return worst
-    if slowdown(workload.concurrency, workload.llm_share, workload.llm_parallel) > 2:
-        return ceiling_of(limits, engine, LLM_CALLS).binding[0]
     return ceiling_of(limits, engine).binding[0]
 
 

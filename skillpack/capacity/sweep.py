@@ -17,6 +17,7 @@ from skillpack.files import write_atomically
 from skillpack.script import BadInput
 
 POINTS_AT_MOST = 400
+ROWS_SHOWN = 20
 COLUMNS = (*FIGURES, "bottleneck")
 
 
@@ -88,7 +89,7 @@ def sweep_report(
         "points": len(rows),
         "varied": list(grid),
         "knees": knees,
-        "rows": rows[:50],
+        "rows": rows[:ROWS_SHOWN],
         "csv": str(table),
         "png": None if picture is None else str(picture),
     }

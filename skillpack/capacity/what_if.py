@@ -36,6 +36,7 @@ def what_if_report(
         "table": comparison(first, second),
         "before": first.as_json(),
         "after": second.as_json(),
+        "assumptions": second.assumptions,
     }
 
 
@@ -79,7 +80,7 @@ def what_if_text(report: dict[str, Any]) -> str:
     lines.append(f"bottleneck: {report['before']['bottleneck']} -> {report['after']['bottleneck']}")
     if report["restart"]:
         lines.append(f"restart: {', '.join(report['restart'])}")
-    return "\n".join([*lines, *assumption_lines(report["after"])])
+    return "\n".join([*lines, *assumption_lines(report)])
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
@@ -95,8 +96,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def assumption_lines(prediction: dict[str, Any]) -> list[str]:
-    """Return the assumptions of a prediction, each with how to replace it by a measurement."""
-    lines = [f"engine assumed or given: {prediction['engine']}"]
-    lines += [f"assumed {item['name']} = {item['value']}: {item['replace_by']}" for item in prediction["assumptions"]]
-    return lines
+def assumption_lines(report: dict[str, Any]) -> list[str]:
+    """Return the assumptions of a report's predictions, each with how to replace it by a measurement."""
+    lines = [f"engine: {report['after']['engine']} (--engine)"]
+    return lines + [f"assumed {item['name']} = {item['value']}: {item['replace_by']}" for item in report["assumptions"]]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from skillpack.capacity.parameters import BATCH, CLIENT_LOOP, DURATIONS, PARAMETERS, SHARES, STREAM, flag
+from skillpack.capacity.parameters import CHOICES, DURATIONS, PARAMETERS, SHARES, flag
 from skillpack.script import NO, UNAVAILABLE, Command, Group, emit, json_option, run
 
 CONFIGURATION = [
@@ -54,9 +54,7 @@ WORKLOAD = [
         for name, parameter in PARAMETERS.items()
     ),
     click.option(flag(DURATIONS), type=click.Path(dir_okay=False), help="Observed seconds, one a line."),
-    click.option(
-        flag(CLIENT_LOOP), type=click.Choice([STREAM, BATCH]), help="A batch loop waits for its own batch each step."
-    ),
+    *(click.option(flag(name), type=click.Choice(choices), help=text) for name, (choices, text) in CHOICES.items()),
 ]
 
 SIMULATION = [
@@ -66,7 +64,7 @@ SIMULATION = [
 
 png_option = click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Also draw a picture.")
 
-ALSO = (*PARAMETERS, DURATIONS, CLIENT_LOOP, "clients", "client_pool")
+ALSO = (*PARAMETERS, *CHOICES, DURATIONS, "clients", "client_pool")
 
 
 def options(*lists):
