@@ -63,7 +63,7 @@ def test_a_result_says_how_to_run_the_case_again(try_case: Try) -> None:
         ("sys.exit()", {"args": ["--json"]}, "no JSON: expected one document on stdout, came nothing"),
         ("", {"expect": ["forty-two"]}, "missing text: expected 'forty-two'"),
         ("", {"reject": ['"n"']}, "rejected text: '\"n\"'"),
-        ("raise ValueError('boom')", {"exit_code": 1}, "rejected text: 'Traceback' in its output"),
+        ("raise ValueError('boom')", {"exit_code": 1}, "ends in a traceback: ValueError: boom"),
         ("print('x' * 10_000)", {}, "characters on stdout, the limit is 10000"),
         ("open('../beside', 'w')", {}, "writes outside the scratch directory: "),
     ],
@@ -85,6 +85,26 @@ def test_a_write_outside_is_named_and_refused(try_case: Try, skill: Path, tmp_pa
     result = try_case(f"pathlib.Path({str(target)!r}).write_text('1')")
     assert f"writes outside the scratch directory: {target}" in result.why
     assert confine.method() == "none" or not target.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo 1 > {target}", "mkdir {target}", "touch {target}", "cp /etc/hostname {target}", "ln -s x {target}"],
+)
+@pytest.mark.skipif(confine.method() == "none", reason="nothing here keeps a script from writing")
+def test_a_write_by_the_shell_is_named(skill: Path, tmp_path: Path, command: str) -> None:
+    target = tmp_path / "cache"
+    (skill / "scripts" / "write.sh").write_text(f"{command.format(target=target)} || exit 1\n")
+    (skill / "evals" / "scripts.yaml").write_text("cases: [{name: it, script: write.sh}]")
+    assert run_scripts([skill])[skill][-1].why.startswith(f"writes outside the scratch directory: {target}; wrong exit")
+
+
+def test_what_is_refused_and_borne_is_no_failure(try_case: Try) -> None:
+    assert try_case("print('/usr/lib/x: Permission denied', file=sys.stderr)").why == ""
+
+
+def test_a_traceback_that_is_quoted_is_no_failure(try_case: Try) -> None:
+    assert try_case("print('the run ended in: Traceback (most recent call last) ...')").why == ""
 
 
 def test_without_a_sandbox_a_write_into_the_skill_is_still_named(
@@ -151,15 +171,30 @@ def test_background_processes_may_be_meant(try_case: Try) -> None:
     assert not alive(f"sleep {marker}")
 
 
+def test_background_processes_last_until_the_last_command(try_case: Try) -> None:
+    marker = f"85{os.getpid()}"
+    first = ["number.py", "--do", f"subprocess.Popen(['sleep', '{marker}'])"]
+    do = "subprocess.run(\"ps -A -o args= | grep '^sleep '\", shell=True)"
+    assert try_case(do, before=[first], background=True, expect=[f"sleep {marker}\n"]).why == ""
+    assert not alive(f"sleep {marker}")
+    assert "missing text" in try_case(do, before=[first], expect=[f"sleep {marker}\n"]).why
+    fails = ["number.py", "--n", "many"]
+    assert "run before, ended with 2" in try_case(do, before=[first, fails], background=True).why
+    assert not alive(f"sleep {marker}")
+
+
 def test_a_script_that_kills_its_supervisor_fails_alone(skill: Path) -> None:
+    marker = f"84{os.getpid()}"
+    do = f"os.kill(os.getppid(), 9); os.execvp('sleep', ['sleep', '{marker}'])"
     cases = [
-        {"name": "kill", "script": "number.py", "args": ["--do", "import signal; os.kill(os.getppid(), 9)"]},
+        {"name": "kill", "script": "number.py", "args": ["--do", do]},
         {"name": "next", "script": "number.py"},
     ]
     (skill / "evals" / "scripts.yaml").write_text(yaml.safe_dump({"cases": cases}))
     *_, kill, after = run_scripts([skill], jobs=1)[skill]
     assert not kill.ok
     assert after.ok
+    assert not alive(f"sleep {marker}")
 
 
 def test_commands_before_share_the_scratch_folders(try_case: Try) -> None:

@@ -46,7 +46,7 @@ def method() -> Method:
 def bwrap(writable: Iterable[Path]) -> list[str]:
     """Return the words that go before a command so that it can write below ``writable`` only."""
     binds = [word for path in writable for word in ("--bind", str(path), str(path))]
-    return ["bwrap", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *binds, "--"]
+    return ["bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *binds, "--"]
 
 
 def restrict_self(writable: Sequence[str]) -> None:

@@ -17,13 +17,13 @@ from skillpack.script import OUTPUT_LIMIT, RUNNING, YES
 from skillpack.validate.evals.cases import Case
 from skillpack.validate.evals.supervisor import Outcome
 
+TRACEBACK = "Traceback (most recent call last)"
+
 READ_LIMIT = 4 * 2**20
 """Bytes of a stream that are looked at."""
 
-REFUSED = re.compile(
-    rf"(?:{os.strerror(errno.EROFS)}|{os.strerror(errno.EACCES)}): '(?P<quoted>/[^']+)'"
-    rf"|(?P<plain>/\S+?)'?: (?:{os.strerror(errno.EROFS)}|{os.strerror(errno.EACCES)})"
-)
+_REASONS = f"(?:{os.strerror(errno.EROFS)}|{os.strerror(errno.EACCES)})"
+REFUSED = re.compile(rf"{_REASONS}: '(?P<python>/[^']+)'|(?P<shell>/[^\s'’:]+)['’]?: {_REASONS}")
 """How Python, and how the shell and its tools tell that they may not write a path."""
 
 
@@ -47,13 +47,17 @@ def read(path: Path) -> str:
 
 def problems(case: Case, run: Run) -> list[str]:
     """Return all that is wrong with the run of a case, the likeliest cause first."""
-    return [
+    found = [
         *_life(case, run),
-        *_writes(run),
         *_exit_code(case.exit_code, run),
         *_output(case, run),
         *(problem for check in case.checks for problem in CHECKS[check](run)),
     ]
+    # what was refused and did no harm to the script's answer was not written either
+    written = [*run.written, *(_refused(run) if found else ())]
+    if written:
+        found.insert(0, f"writes outside the scratch directory: {', '.join(dict.fromkeys(written[:5]))}")
+    return found
 
 
 def why(found: list[str], stderr: str) -> str:
@@ -92,29 +96,26 @@ def _told(code: int) -> str:
     return str(code)
 
 
-def _writes(run: Run) -> Iterator[str]:
-    written = [*run.written, *(path for path in _refused(run) if path not in run.written)]
-    if written:
-        yield f"writes outside the scratch directory: {', '.join(written[:5])}"
-
-
 def _refused(run: Run) -> Iterator[str]:
     """Give the paths that stderr says could not be written, though they can outside the sandbox."""
     if not run.confined:
         return
     for match in REFUSED.finditer(run.stderr):
-        path = Path(match["quoted"] or match["plain"])
+        path = Path(match["python"] or match["shell"])
         existing = next(folder for folder in (path, *path.parents) if folder.exists())
         if not path.is_relative_to(run.scratch) and os.access(existing, os.W_OK):
             yield str(path)
 
 
 def _output(case: Case, run: Run) -> Iterator[str]:
-    if len(run.stdout) >= OUTPUT_LIMIT:
-        yield f"prints {len(run.stdout)} characters on stdout, the limit is {OUTPUT_LIMIT}; more belongs in a file"
+    length = len(run.stdout.rstrip("\n"))
+    if length >= OUTPUT_LIMIT:
+        yield f"prints {length} characters on stdout, the limit is {OUTPUT_LIMIT}; more belongs in a file"
     both = f"{run.stdout}\n{run.stderr}"
     yield from (f"missing text: expected {text!r} in its output" for text in case.expect if text not in both)
-    yield from (f"rejected text: {text!r} in its output" for text in ("Traceback", *case.reject) if text in both)
+    yield from (f"rejected text: {text!r} in its output" for text in case.reject if text in both)
+    if TRACEBACK in run.stderr:
+        yield f"ends in a traceback: {_last_line(run.stderr)}"
     if run.outcome["timed_out"]:
         return
     if case.schema is not None:

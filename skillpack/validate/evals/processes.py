@@ -104,9 +104,9 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_with_parent() -> None:
-    """Ask for SIGTERM when the parent thread of this process ends (Linux; else nothing)."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
+    """Ask for a signal when the parent thread of this process ends (Linux; else nothing)."""
+    _prctl(PR_SET_PDEATHSIG, number)
 
 
 def guard(command: Sequence[str]) -> NoReturn:

@@ -178,10 +178,11 @@ class _Run:
             scratch.stdin.write_text(_fill(case.stdin, values), encoding="utf-8")
         how = confine.method()
         before = inventory(case.skill) if how == "none" else {}
-        for command in case.commands:
+        for left, command in zip(range(len(case.commands) - 1, -1, -1), case.commands, strict=True):
             order = self._order(case, scratch, [_fill(word, values) for word in command], env, how)
-            outcome = runner.run(order)
-            if outcome["exit_code"] != 0 and command is not case.commands[-1]:
+            outcome = runner.run({**order, "more": left > 0})
+            if outcome["exit_code"] != 0 and left:
+                runner.stop()
                 stderr = judge.read(scratch.stderr)
                 text = judge.why([f"`{shlex.join(command)}`, run before, ended with {outcome['exit_code']}"], stderr)
                 return CaseResult(case.name, shown, False, outcome["exit_code"], outcome["seconds"], text)
@@ -210,6 +211,7 @@ class _Run:
             timeout=case.timeout,
             writable=[str(scratch.root)] if how == "landlock" else None,
             background=case.background,
+            more=False,
         )
 
 

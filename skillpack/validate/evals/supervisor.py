@@ -7,10 +7,12 @@ It reads one order per line (JSON) from stdin and answers each with one line on 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import resource
+import select
 import signal
 import struct
 import subprocess
@@ -31,7 +33,12 @@ GRACE = 1.0
 
 
 class Order(TypedDict):
-    """What to run. ``stdin`` is a file, or None: then nothing may be read. ``writable`` None: no confinement."""
+    """What to run.
+
+    ``stdin`` is a file, or None: then nothing may be read. ``writable`` None: no confinement.
+    ``background``: what it leaves running is meant to; it is ended all the same, unless ``more``
+    commands of the same case follow.
+    """
 
     argv: list[str]
     cwd: str
@@ -42,6 +49,7 @@ class Order(TypedDict):
     timeout: float
     writable: list[str] | None
     background: bool
+    more: bool
 
 
 class Outcome(TypedDict):
@@ -92,17 +100,16 @@ def execute(order: Order) -> Outcome:
         os.close(stdin)
         outcome["error"] = str(error)
         return outcome
-    try:
-        outcome["exit_code"] = child.wait(order["timeout"])
-    except subprocess.TimeoutExpired:
-        outcome["timed_out"] = True
+    outcome["timed_out"] = not _ends(child, order["timeout"])
+    if not outcome["timed_out"]:
+        outcome["exit_code"] = child.wait()
     outcome["seconds"] = round(time.monotonic() - started, 3)
     outcome["read_stdin"] = not given and _waiting(stdin) == 0
     os.close(stdin)
     if not (outcome["timed_out"] or order["background"]):
         outcome["leaked"] = _leaked(child.pid)
-    processes.kill_below(os.getpid(), child.pid)
-    if outcome["timed_out"]:
+    if outcome["timed_out"] or not (order["background"] and order["more"]):
+        processes.kill_below(os.getpid(), child.pid)
         child.wait()
     processes.reap()
     return outcome
@@ -110,10 +117,24 @@ def execute(order: Order) -> Outcome:
 
 def _prepare(writable: list[str] | None) -> None:
     """Set the limits of the script's process; runs in it, before the script."""
+    processes.end_with_parent(signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE_LIMIT, FILE_SIZE_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if writable is not None:
         confine.restrict_self(writable)
+
+
+def _ends(child: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for the end of a process; return whether it came in time."""
+    if not hasattr(os, "pidfd_open"):  # Linux has it
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+        return child.returncode is not None
+    handle = os.pidfd_open(child.pid)
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)
 
 
 def _bait() -> int:
