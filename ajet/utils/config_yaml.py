@@ -87,8 +87,9 @@ def read_document(path: str | os.PathLike[str], layer: str = "file") -> Document
 
 def parse_document(text: str, name: str, layer: str = "text") -> Document:
     """Parse YAML text; ``name`` is the file it came from, or a word for it. Raises ConfigError."""
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise ConfigError(f"{name}: is empty; expected YAML with an `ajet:` section")
@@ -103,7 +104,8 @@ def parse_document(text: str, name: str, layer: str = "text") -> Document:
     except RecursionError:
         raise ConfigError(f"{name}: is nested too deeply to be a configuration") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def dump_text(values: Any) -> str:

@@ -22,30 +22,36 @@ class Reading:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that cannot be read off a script: a YAML key, or None where it may be any."""
+    """A value that cannot be read off a script: a YAML key or section, or None where it may be any kwarg's."""
 
     key: str | None
     line: int
     reason: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.key or 'any key'} is unknown: {self.reason}"
+        return f"line {self.line}: {self.key or 'any kwarg'} is unknown: {self.reason}"
 
 
 @dataclass
 class JobCall:
-    """One AgentJetJob call: the ``kwargs`` that are known, and in order the ``writes`` to its configuration."""
+    """One AgentJetJob call: its ``kwargs``, those that are ``unknown``, and in order the ``changes`` after it."""
 
     number: int
     name: str
     line: int
     kwargs: dict[str, Reading] = field(default_factory=dict)
-    writes: list[tuple[str, Reading]] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
+    changes: list[tuple[str, Reading] | Unknown] = field(default_factory=list)
+    """Writes to the job's configuration, (YAML key, value); a write whose value cannot be read off is an Unknown."""
     ignored: list[tuple[str, int]] = field(default_factory=list)
     """Attributes assigned to the job itself, and methods called on it, that a released AgentJet does not heed."""
     strange: list[tuple[str, int]] = field(default_factory=list)
     """Kwargs that AgentJetJob does not have."""
+
+    @property
+    def writes(self) -> list[tuple[str, Reading]]:
+        """The changes whose value is known."""
+        return [change for change in self.changes if not isinstance(change, Unknown)]
 
 
 def read_value(node: ast.expr, scope: Scope, place: Place, home: Module, line: int) -> Reading:

@@ -78,30 +78,30 @@ class Writes:
             if len(path) == 1 and kwarg_table().get(path[0], {}).get("key"):
                 self.job.ignored.append((path[0], line))
             return
-        key = ".".join(path[1:])
+        key = ".".join(path[1:]) or "ajet"
         if not self._sure(step) or _root(node) in self.doubtful:
-            self.job.unknown.append(Unknown(key, line, "set under a condition, in a loop or in another method"))
+            self.job.changes.append(Unknown(key, line, "set under a condition, in a loop or in another method"))
             return
         if value is None:
-            self.job.unknown.append(Unknown(key, line, "changed in a way that cannot be read off"))
+            self.job.changes.append(Unknown(key, line, "changed in a way that cannot be read off"))
             return
         try:
             self._put(key, value, Place(step.index, step.guard), line)
         except Unknowable as error:
-            self.job.unknown.append(Unknown(key, line, error.reason))
+            self.job.changes.append(Unknown(key, line, error.reason))
 
     def _put(self, key: str, value: ast.expr, place: Place, line: int) -> None:
         """Note a write, that of a dict entry by entry: an unknown entry leaves the others known."""
         found = entries(Evaluator(self.home), value, self.scope, place)
         if not found:
-            self.job.writes.append((key, read_value(value, self.scope, place, self.home, line)))
+            self.job.changes.append((key, read_value(value, self.scope, place, self.home, line)))
             return
-        self.job.writes.append((key, Reading({}, line)))
+        self.job.changes.append((key, Reading({}, line)))
         for name, (item, _, where) in found.items():
             try:
                 self._put(f"{key}.{name}", item, where, item.lineno)
             except Unknowable as error:
-                self.job.unknown.append(Unknown(f"{key}.{name}", item.lineno, error.reason))
+                self.job.changes.append(Unknown(f"{key}.{name}", item.lineno, error.reason))
 
     def _call(self, node: ast.Call, step: Step) -> None:
         self._handed_on(node, step)
@@ -110,7 +110,9 @@ class Writes:
             if path is not None and isinstance(node.args[1], ast.Constant):
                 self._write([*path, str(node.args[1].value)], node.args[2], step, node)
             elif path:
-                self.job.unknown.append(Unknown(None, node.lineno, "setattr with a name that is computed"))
+                self.job.changes.append(
+                    Unknown(".".join(path[1:]) or "ajet", node.lineno, "setattr with a name that is computed")
+                )
             return
         if not isinstance(node.func, ast.Attribute):
             return
@@ -118,8 +120,8 @@ class Writes:
         if path is None:
             return
         if path and path[0] == "config" and method in ("update", "append", "extend", "pop", "set", "merge", "clear"):
-            key = ".".join(path[1:]) or None
-            self.job.unknown.append(Unknown(key, node.lineno, f"changed by .{method}(...)"))
+            key = ".".join(path[1:]) or "ajet"
+            self.job.changes.append(Unknown(key, node.lineno, f"changed by .{method}(...)"))
         elif not path and method == "build_job_from_yaml":
             self.job.ignored.append((method, node.lineno))
         elif not path and method in ("set_data", "set_workflow"):

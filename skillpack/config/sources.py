@@ -60,7 +60,9 @@ class Source:
 
     @property
     def mode(self) -> str:
-        """``swarm`` or ``classic``, as the configuration says."""
+        """``swarm`` or ``classic``, as the configuration says, or ``unknown``."""
+        if self.unknown_reason("ajet.enable_swarm_mode") is not None:
+            return "unknown"
         return "swarm" if self.tree.get("ajet.enable_swarm_mode") else "classic"
 
     @property
@@ -176,7 +178,7 @@ def _from_job(path: Path, job: JobCall) -> Source:
         [*layers, *(ConfigTree() for _ in ("kwargs", "writes"))],
         document if "base_yaml_config" in job.kwargs else None,
         job,
-        [*unknown, *job.unknown],
+        unknown,
     )
     kwargs, writes = source.layers[-2:]
     for name, reading in job.kwargs.items():
@@ -185,11 +187,17 @@ def _from_job(path: Path, job: JobCall) -> Source:
             kwargs.set(key, reading.value, Origin("kwarg", str(path), reading.line, name, reading.note))
     tree.merge(kwargs)
     _apply_rules(tree, path, job)
-    for key, reading in job.writes:
-        _write(tree, key, reading, path)
-        writes.set(key, reading.value, Origin("write", str(path), reading.line, note=reading.note))
     for item in job.unknown:
         _forget(tree, item, job)
+    for change in job.changes:
+        if isinstance(change, Unknown):
+            _forget(tree, change, job)
+            continue
+        key, reading = change
+        _write(tree, key, reading, path)
+        writes.set(key, reading.value, Origin("write", str(path), reading.line, note=reading.note))
+    left = [*job.unknown, *(change for change in job.changes if isinstance(change, Unknown))]
+    source.unknown += [item for item in left if item.key is None or tree.get(item.key, left) is left]
     return source
 
 
@@ -257,9 +265,7 @@ def _forget(tree: ConfigTree, item: Unknown, job: JobCall) -> None:
     if item.key is not None:
         keys = [item.key]
     else:
-        written = {key for key, _ in job.writes}
-        mapped = {row["key"] for name, row in kwarg_table().items() if row["key"] and name not in job.kwargs}
-        keys = sorted(mapped - written)
+        keys = [row["key"] for name, row in kwarg_table().items() if row["key"] and name not in job.kwargs]
     for key in keys:
         parent, _, last = key.rpartition(".")
         section = tree.get(parent) if parent else tree

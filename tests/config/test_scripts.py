@@ -389,6 +389,10 @@ WRITES = [
     ("job.config.ajet.rollout.top_k = input()", None),
     ("if x:\n    r = job.config.ajet.rollout\n    r.top_k = 5", None),
     ("r = job.config.ajet.rollout\nif x:\n    r = y\nr.top_k = 5", None),
+    ("job.config.ajet.rollout.top_k = input()\njob.config.ajet.rollout.top_k = 5", 5),
+    ("setattr(job.config.ajet.rollout, input(), 5)", None),
+    ("job.config = load()", None),
+    ("job.config.ajet = load()", None),
     ("job = other()\njob.config.ajet.rollout.top_k = 5", -1),
     ("x = job.config.ajet.rollout\nx = {}\nx.top_k = 5", -1),
 ]
@@ -490,6 +494,14 @@ def test_kwargs_from_nowhere_make_every_other_kwarg_unknown(tmp_path: Path) -> N
     assert (source.config[REPEAT], source.config[BATCH]) == (8, 3)
     assert WORKERS not in source.config
     assert source.config["ajet.rollout.temperature"] == 0.9
+
+
+def test_a_write_settles_an_unknown_kwarg(tmp_path: Path) -> None:
+    text = (
+        "from ajet import AgentJetJob\njob = AgentJetJob(num_repeat=input())\njob.config.ajet.rollout.num_repeat = 8\n"
+    )
+    source = read_source(script(tmp_path, text))
+    assert (source.config[REPEAT], source.unknown) == (8, [])
 
 
 def test_none_leaves_the_yaml(tmp_path: Path) -> None:
