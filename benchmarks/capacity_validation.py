@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -400,23 +400,28 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="begin with this point of the grid")
     parser.add_argument("--points", type=int, default=1000, help="no more than so many")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--keep", type=Path, help="keep what was measured in this file, and use what is in it")
     options = parser.parse_args()
+    kept = json.loads(options.keep.read_text()) if options.keep and options.keep.exists() else {}
     calibration = run_point(Point(1, 1, 1, 0.0, ENOUGH_EPISODES, mean=0.1, batch=4, repeat=1), 12)
-    gap = calibration.gap
     points = grid()[options.first :][: options.points]
-    rows = []
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        futures = {pool.submit(run_in_process, point, options.steps): point for point in points}
+        futures = {
+            pool.submit(run_in_process, point, options.steps): point for point in points if str(point) not in kept
+        }
         for future in concurrent.futures.as_completed(futures):
-            point = futures[future]
-            measured = future.result()
-            costs = measured.excess + gap, measured.between - point.update
-            row = compare(point, measured, predict(point.inputs(*costs), point.slots, steps=2000))
-            rows.append(row)
-            print(f"{len(rows):3}/{len(points)} {line(row)}", flush=True)
-            if not row["right"]:
-                print(f"    predicted {row['shares']}, measured {measured.shares}", flush=True)
-    rows.sort(key=lambda row: points.index(row["point"]))
+            kept[str(futures[future])] = asdict(future.result())
+            print(f"measured {len(kept)} of {len(points)}", flush=True)
+            if options.keep:
+                options.keep.write_text(json.dumps(kept))
+    rows = []
+    for point in points:
+        measured = Measured(**kept[str(point)])
+        costs = measured.excess + calibration.gap, measured.between - point.update
+        rows.append(compare(point, measured, predict(point.inputs(*costs), point.slots, steps=2000)))
+        print(line(rows[-1]), flush=True)
+        if not rows[-1]["right"]:
+            print(f"    predicted {rows[-1]['shares']}, measured {measured.shares}", flush=True)
     report = table(rows, options.steps, options.at_once)
     print(report)
     if options.out:

@@ -191,11 +191,10 @@ class _WorkOrder:
         # a vanished episode is tried again: its successor takes its place
         return owner, _count_before(owner, ~started.gone) + self.phases[owner]
 
-    def commit(self, started: _Started, owner: Integers, ran: int) -> None:
-        """Note that the first ``ran`` starts came to pass."""
-        if self.workload.tasks_per_client is None:
-            counted = owner[:ran][~started.gone[:ran]]
-            self.phases = (self.phases + np.bincount(counted, minlength=len(self.phases))) % self.workload.repeat
+    def commit(self, started: _Started, completed: Integers, ran: int) -> None:
+        """Note that the first ``ran`` starts came to pass, and whose episodes were completed."""
+        given = np.bincount(completed, minlength=len(self.phases))
+        self.phases = (self.phases + given) % self.workload.repeat
 
 
 class _ThreadQueue(_WorkOrder):
@@ -226,7 +225,7 @@ class _ThreadQueue(_WorkOrder):
         self.given, self.waiting = before
         return np.asarray(owner), np.asarray(place)
 
-    def commit(self, started: _Started, owner: Integers, ran: int) -> None:
+    def commit(self, started: _Started, completed: Integers, ran: int) -> None:
         """Note that the first ``ran`` starts came to pass; the threads of those still running wait next."""
         owners, _ = self._play(started, ran)
         by_end = np.argsort(started.end[:ran], kind="stable")
@@ -330,7 +329,7 @@ class _Episodes:
         completed = ran & ~self.gone
         in_group = np.bincount(self.group[completed], minlength=len(self.dummy))
         kept_short = (in_group > 0) & (in_group < workload.repeat)
-        self.order.commit(self.started, self.owner, int(ran.sum()))
+        self.order.commit(self.started, self.owner[completed], int(ran.sum()))
         return _Step(
             seconds=workload.resume + end + workload.update,
             collect=last_start,
