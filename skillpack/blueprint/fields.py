@@ -33,9 +33,7 @@ def vocabulary() -> dict[str, Any]:
 @cache
 def fields() -> dict[str, Field]:
     """Return the fields by name, in the order in which a blueprint is written."""
-    return {
-        name: Field(name, entry["kind"], entry["required"]) for name, entry in vocabulary()["fields"].items()
-    }
+    return {name: Field(name, entry["kind"], entry["required"]) for name, entry in vocabulary()["fields"].items()}
 
 
 def normalised(title: str) -> str:
@@ -46,9 +44,7 @@ def normalised(title: str) -> str:
 @cache
 def _aliases() -> dict[str, str]:
     return {
-        normalised(alias): name
-        for name, entry in vocabulary()["fields"].items()
-        for alias in [name, *entry["aliases"]]
+        normalised(alias): name for name, entry in vocabulary()["fields"].items() for alias in [name, *entry["aliases"]]
     }
 
 

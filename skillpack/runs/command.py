@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillpack.runs.report_command import collect_command, finish_command, plateau_command
 from skillpack.script import NO, RUNNING, UNAVAILABLE, YES, BadInput, Group, emit, json_option
 
 if TYPE_CHECKING:
@@ -253,3 +254,8 @@ def resume_command(directory: Path, as_json: bool) -> None:
     status, document = resume(RunDir.existing(directory))
     emit(document, as_json=as_json, text=lambda: "\n".join([document["summary"], *document["todo"]]))
     sys.exit(exit_code_of(status))
+
+
+run_group.add_command(collect_command)
+run_group.add_command(finish_command)
+run_group.add_command(plateau_command)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skillpack.blueprint.lint_files import git_state
 from skillpack.blueprint.model import Blueprint
 from skillpack.files import write_atomically
 from skillpack.runs import handover
@@ -184,6 +185,7 @@ def _new_record(run: RunDir, blueprint: Blueprint, options: Options, attempt: in
         "purpose": blueprint.purpose,
         "source": str(blueprint.source),
         "host": socket.gethostname(),
+        "git": git_state(blueprint.codebase_dir) if blueprint.codebase_dir else None,
         "backend": options.backend.as_json(),
         "session": session_name(blueprint.purpose, run_id) if use_tmux else None,
         "socket": options.socket,

@@ -4,53 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from skillpack.script import ScriptError
 
 Lookup = Callable[[str], Any]
 
 
 def config_lookup(config: Path | None) -> Lookup:
-    """Return a function from a dotted key to its value in a run's YAML (None: unknown).
+    """Return a function from a dotted key to its effective value in a run's YAML (None: unknown).
 
-    Keys that the file does not set come from AgentJet's defaults as this pack knows them; a key
-    of verl's own tree is known only if the file has it. An unreadable file knows nothing.
+    Keys that the file does not set come from AgentJet's defaults; a key of verl's own tree is
+    known only if the file has it. The file is read when the first key is asked for; a file that
+    is missing or cannot be read knows nothing.
     """
-    import yaml
 
-    tree: Any = {}
-    if config and config.is_file():
+    @cache
+    def values() -> dict[str, Any]:
+        if config is None or not config.is_file():
+            return {}
+        from skillpack.config.sources import read_sources
+
         try:
-            tree = yaml.load(config.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except (OSError, ValueError, yaml.YAMLError):
-            tree = {}
-    defaults = _defaults(bool(_walk(tree, "ajet.enable_swarm_mode"))) if config else {}
+            return read_sources(config)[0].config
+        except (ScriptError, OSError):
+            return {}
 
-    def lookup(key: str) -> Any:
-        value = _walk(tree, key)
-        return value if value is not None else _walk(defaults, key)
-
-    return lookup
-
-
-def _defaults(swarm: bool) -> Any:
-    import yaml
-
-    import ajet
-
-    name = "ajet_swarm_default.yaml" if swarm else "ajet_default.yaml"
-    path = Path(ajet.__file__).parent / "default_config" / name
-    if not path.is_file():
-        return {}
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def _walk(tree: Any, key: str) -> Any:
-    for name in key.split("."):
-        if not isinstance(tree, dict):
-            return None
-        tree = tree.get(name)
-    return tree
+    return lambda key: values().get(key)
 
 
 def advise(rule: dict[str, Any], lookup: Lookup, groups: dict[str, str]) -> dict[str, Any]:
