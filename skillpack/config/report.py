@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ajet.copilot.job import ADDED
@@ -31,7 +32,7 @@ def explain(source: Source, key: Key, word: str) -> dict[str, Any]:
     return {
         **document,
         **_state(source, key.name),
-        "layers": [{"value": value, "set_by": _origin(origin)} for origin, value in source.history(key.name)],
+        "layers": [{"value": as_json(value), "set_by": _origin(origin)} for origin, value in source.history(key.name)],
         "takes": key.takes,
         **({"otherwise": otherwise} if otherwise else {}),
         "kwarg": key.kwarg,
@@ -94,7 +95,19 @@ def _state(source: Source, key: str) -> dict[str, Any]:
     value = source.tree.get(key)
     present = key in source.config or isinstance(value, ConfigTree)
     origin = source.origin(key) if present else None
-    return {"known": True, "value": plain(value), "present": present, "set_by": _origin(origin) if origin else None}
+    return {"known": True, "value": as_json(value), "present": present, "set_by": _origin(origin) if origin else None}
+
+
+def as_json(value: Any) -> Any:
+    """Return a value as JSON has it: what JSON lacks (nan, dates, bytes) as text."""
+    value = plain(value)
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_json(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _origin(origin: Origin) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,8 @@ def _value(key: Key, value: Any) -> Iterator[Hit]:
 
 def _error(key: str, value: Any) -> str | None:
     """Return the JSON Schema keyword that a value breaks, None if it is right."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "minimum"  # no comparison tells that about nan
     error = next(iter(_validator(key).iter_errors(value)), None)
     return str(error.validator) if error is not None else None
 

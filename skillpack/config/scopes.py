@@ -207,7 +207,7 @@ def _in_order(body: list[ast.stmt], guard: Guard) -> Iterator[tuple[ast.stmt, Gu
             yield from _in_order(node.orelse, (*guard, ("loop", id(node), 1)))
         elif isinstance(node, ast.With | ast.AsyncWith):
             yield from _in_order(node.body, guard)
-        elif isinstance(node, ast.Try):
+        elif isinstance(node, _TRIES):
             yield from _in_order(node.body, guard)
             for number, handler in enumerate(node.handlers):
                 yield from _in_order(handler.body, (*guard, ("except", id(node), number)))
@@ -216,6 +216,9 @@ def _in_order(body: list[ast.stmt], guard: Guard) -> Iterator[tuple[ast.stmt, Gu
         elif isinstance(node, ast.Match):
             for number, case in enumerate(node.cases):
                 yield from _in_order(case.body, (*guard, ("if", id(node), number)))
+
+
+_TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # except* came with Python 3.11
 
 
 def _is_main_test(test: ast.expr) -> bool:

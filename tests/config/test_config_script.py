@@ -116,6 +116,16 @@ def test_explain_knows_what_stands_in_the_file_only(tmp_path: Path, word: str, s
     assert said in found["description"]
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [(".nan", "nan"), ("!!timestamp 2026-05-26", "2026-05-26"), ("{1: x}", {"1": "x"})]
+)
+def test_values_that_json_lacks_are_text(tmp_path: Path, text: str, value: Any) -> None:
+    write(tmp_path / "job.yaml", f"ajet:\n  project_name: {text}\n")
+    assert document("explain", "project_name", "job.yaml", cwd=tmp_path)["value"] == value
+    assert document("diff", "default:swarm", "job.yaml", cwd=tmp_path, code=1)
+    assert document("lint", "job.yaml", cwd=tmp_path, code=1)
+
+
 def test_explain_says_what_is_unknown_and_where(tmp_path: Path) -> None:
     write(tmp_path / "train.py", "from ajet import AgentJetJob\njob = AgentJetJob(num_repeat=choose())\n")
     found = document("explain", "num_repeat", "train.py", cwd=tmp_path)

@@ -94,6 +94,8 @@ def write(tmp_path: Path, text: str, name: str = "job.yaml") -> Path:
         ("rollout: {num_repeat: 8.0}", "wrong-type", "write 8"),
         ("rollout: {num_repeat: }", "wrong-type", "give it a value, or remove the line"),
         ("rollout: {num_repeat: 0}", "out-of-range", "choose a value in that range"),
+        ("rollout: {temperature: .nan}", "out-of-range", "choose a value in that range"),
+        ("trainer_common: {optim: {lr: .inf}}", "out-of-range", "choose a value in that range"),
         ("rollout: 5", "wrong-type", "write a value of this kind: mapping"),
         ("project_name: yes", "wrong-type", "put the word in quotes: YAML reads yes, no, on and off as true/false"),
         ("trainer_common: {logger: swanlb}", "bad-value", "did you mean swanlab?"),

@@ -622,3 +622,46 @@ def test_reading_a_script_gives_what_running_it_gives(
     job.config.ajet.rollout.top_k = top_k
     assert source.tree.to_dict() == job.config.to_dict()
     assert list(source.config) == list(job.config.flat())
+
+
+NUMBERS = st.recursive(
+    st.integers(-20, 20).map(str) | st.sampled_from(["N", "C.n", "c.m", "D['k']", "len('abc')", "f(2)", "0.5"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%", "<", "==", "or", "and"]), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        st.tuples(inner, inner, inner).map(lambda parts: f"({parts[0]} if {parts[1]} else {parts[2]})"),
+        inner.map(lambda one: f"(-{one})"),
+        inner.map(lambda one: f"(not {one})"),
+        st.lists(inner, min_size=1, max_size=3).map(lambda items: f"max([{', '.join(items)}])"),
+        inner.map(lambda one: f"int({one})"),
+    ),
+    max_leaves=8,
+)
+
+WORLD = """
+N = 8
+class C:
+    n = N * 2
+    def __init__(self, m=3):
+        self.m = m + 1
+c = C(4)
+D = dict(k=5)
+def f(x, y=3):
+    return x * y
+"""
+
+
+@settings(max_examples=150, deadline=None)
+@given(expression=NUMBERS)
+def test_what_is_read_off_is_what_python_computes(tmp_path_factory: pytest.TempPathFactory, expression: str) -> None:
+    text = f"from ajet import AgentJetJob\n{WORLD}\njob = AgentJetJob(num_repeat={expression})\n"
+    source = read_source(script(tmp_path_factory.mktemp("script"), text))
+    world: dict[str, Any] = {}
+    exec(WORLD, world)
+    try:
+        expected = eval(expression, world)
+    except (ZeroDivisionError, TypeError):
+        assert REPEAT not in source.config
+        return
+    assert (source.config[REPEAT], type(source.config[REPEAT])) == (expected, type(expected))
