@@ -103,8 +103,9 @@ class AgentJetJob:
                 self.config.set(key, value, caller_origin("kwarg", kwarg=name))
         if ensure_new_experiment:
             self._make_name_new()
-        check_effective(self.config, given)
-        if (self.config.get("ajet.trainer_common.nnodes") or 1) > 1 and self.config.ajet.enable_swarm_mode:
+        check_effective(self.config)
+        nodes = self.config.ajet.trainer_common.nnodes
+        if isinstance(nodes, int) and nodes > 1 and self.config.ajet.enable_swarm_mode:
             self.config.set(
                 "ajet.interchange_server.interchange_method",
                 "tcp",
@@ -141,7 +142,7 @@ class AgentJetJob:
             stacklevel=2,
         )
         self._load(yaml_path if yaml_path is not None else self.base_yaml_config)
-        check_effective(self.config, {})
+        check_effective(self.config)
         return self.config_as_dict
 
     def dump_job_as_yaml(self, yaml_path: str | os.PathLike[str]) -> str:

@@ -44,8 +44,8 @@ def _check_lora(given: Mapping[str, Any]) -> None:
         raise _lora_error(rank, given, "lr", f"must be above {LORA_MIN_LR:g}")
 
 
-def check_effective(config: ConfigTree, given: Mapping[str, Any]) -> None:
-    """Check the values that hold after the kwargs; ``given`` tells which came from a kwarg. Raises ConfigError."""
+def check_effective(config: ConfigTree) -> None:
+    """Check the values that hold after the kwargs. Raises ConfigError."""
     prompt, response, model, turn = (_number(config.get(_key(name)), name) for name in LENGTHS)
     if prompt + response > model:
         raise ConfigAssertionError(

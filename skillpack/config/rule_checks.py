@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ajet.copilot.job_rules import LORA_MIN_LR
 from ajet.default_config import verl_mapping
 from ajet.utils.config_tree import ConfigTree, plain
 from skillpack.config.hits import Hit, Values
@@ -13,8 +14,6 @@ from skillpack.config.sources import Source
 
 PLACEHOLDER_TASKS = 1000
 """Tasks that the engine loops over in swarm mode; the clients bring the real ones."""
-
-LORA_MIN_LR = 1e-5
 
 PLACEHOLDERS = {
     "model.path": "/path/to/model/such/as/Qwen/Qwen2___5-14B-Instruct",

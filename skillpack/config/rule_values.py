@@ -86,14 +86,14 @@ def _error(key: str, value: Any) -> str | None:
 def _validator(key: str) -> Any:
     import jsonschema
 
-    def is_integer(checker: Any, instance: Any) -> bool:
-        return isinstance(instance, int) and not isinstance(
-            instance, bool
-        )  # the engine counts with it: 4.0 will not do
-
     base = jsonschema.Draft202012Validator
-    checker = base.TYPE_CHECKER.redefine("integer", is_integer)
+    checker = base.TYPE_CHECKER.redefine("integer", _is_integer)
     return jsonschema.validators.extend(base, type_checker=checker)(all_keys()[key].schema)
+
+
+def _is_integer(checker: Any, instance: Any) -> bool:
+    """JSON Schema takes 4.0 for an integer; the engine counts with it, and Python will not."""
+    return isinstance(instance, int) and not isinstance(instance, bool)
 
 
 def _choices(key: Key) -> list[Any]:

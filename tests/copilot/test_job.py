@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
+import pickle
 import subprocess
 import sys
 import warnings
@@ -222,6 +224,7 @@ def test_a_base_file_without_preamble_is_a_key_error(tmp_path: Path, key: str) -
         {"timeline_compare_level": "no-such"},
         {"batch_size": -1},
         {"num_repeat": "8"},
+        {"nnodes": "2"},
     ],
 )
 def test_what_a_released_job_accepts_is_accepted(kwargs: dict[str, Any]) -> None:
@@ -302,6 +305,13 @@ def test_a_value_that_yaml_cannot_hold_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"ajet\.rollout\.user_workflow is <built-in function print>"):
         job.dump_job_as_yaml(tmp_path / "out.yaml")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_copies_and_pickles() -> None:
+    job = AgentJetJob(num_repeat=8)
+    for twin in (copy.deepcopy(job), pickle.loads(pickle.dumps(job))):
+        twin.config.ajet.rollout.num_repeat = 3
+        assert (twin.num_repeat, job.num_repeat) == (3, 8)
 
 
 # -- dumping
