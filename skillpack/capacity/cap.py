@@ -62,7 +62,7 @@ def _required(inputs: Inputs, key: str) -> int:
     if value is None:
         flag = next(flag_of(name) for name, flag_key in keys.FLAGS.items() if flag_key == key)
         raise BadInput(
-            f"{key} is unknown",
+            f"{key} is unknown" + ("" if inputs[key] is keys.NOT_GIVEN else f": {inputs[key].source}"),
             expected=f"{flag} N, or a file that sets it",
             hint="capacity.py cap --max-env-worker 128 --num-repeat 8, or capacity.py cap job.yaml",
         )

@@ -33,14 +33,12 @@ CLIENT_POOLS = "client_pools"
 CLIENTS = "clients"
 CLIENT_POOL = "client_pool"
 ENVIRONMENT = "environment_service"
-THROTTLE = "throttle_policy"
 OPEN_FILES = "open_files"
 PORTS = "ephemeral_ports"
 
 SURROUNDINGS = {
     CLIENT_POOLS: "each client's own thread pool (max_parallel), or more clients",
     ENVIRONMENT: "more instances of the environment service",
-    THROTTLE: "SwarmThrottlePolicy.ratio or expected_batch_size",
     OPEN_FILES: "ulimit -n",
     PORTS: "net.ipv4.ip_local_port_range",
 }
@@ -162,13 +160,16 @@ def from_file(path: str | Path) -> Inputs:
     from skillpack.config.sources import read_source
 
     source = read_source(Path(path))
-    return Inputs(
-        {
-            key: Input(value, str(source.provenance[key]) if key in source.provenance else str(path))
-            for key, value in source.config.items()
-            if value is not None
-        }
-    )
+    values = {
+        key: Input(value, str(source.provenance[key]) if key in source.provenance else str(path))
+        for key, value in source.config.items()
+        if value is not None
+    }
+    for key in (*AT_LEAST_ONE, METHOD, SWARM_MODE):
+        reason = source.unknown_reason(key)
+        if reason is not None:
+            values[key] = Input(None, str(reason), UNKNOWN)
+    return Inputs(values)
 
 
 def parse_settings(texts: Sequence[str], also: Collection[str] = ()) -> dict[str, Any]:

@@ -13,12 +13,14 @@ the episodes that can run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from skillpack.capacity import inputs as keys
 from skillpack.capacity.inputs import ASSUMED, KNOWN, UNKNOWN, Input, Inputs
+from skillpack.capacity.parameters import THROTTLE_RATIO
 
 DOCUMENTED, RELEASED, CLASSIC = "documented", "released", "classic"
 SWARM_ENGINES = (DOCUMENTED, RELEASED)
@@ -194,6 +196,17 @@ def _optional(inputs: Inputs) -> Iterator[Limit]:
             processes,
             lambda threads, processes: threads * processes,
             keys.FASTAPI_THREADS,
+        )
+    throttle = (inputs[THROTTLE_RATIO], inputs[keys.TRAIN_BATCH_SIZE], inputs[keys.NUM_REPEAT], inputs[keys.CLIENTS])
+    if all(item.known != UNKNOWN for item in throttle):
+        yield _computed(
+            "throttle_policy",
+            RUNNING_EPISODES,
+            SWARM_ENGINES,
+            "ceil({} * {}) * {} * {} clients",
+            throttle,
+            lambda ratio, batch, repeat, clients: math.ceil(ratio * batch) * repeat * clients,
+            "SwarmThrottlePolicy.ratio or expected_batch_size",
         )
     for name, raised_by in keys.SURROUNDINGS.items():
         if inputs[name].known != UNKNOWN or name in keys.ALWAYS_LISTED:

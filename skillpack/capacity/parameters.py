@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from skillpack.capacity.inputs import ASSUMED, UNKNOWN, Inputs
+from skillpack.script import BadInput
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,25 @@ PARAMETERS: dict[str, Parameter] = {
 """Workload parameters by name; their flags are the names with dashes."""
 
 SHARES = (LLM_SHARE, DUMMY_SHARE, VANISH)
+
+
+def check_parameters(inputs: Inputs) -> None:
+    """Raise BadInput if a workload parameter is no number of its range, or no choice."""
+    for name, parameter in PARAMETERS.items():
+        value = inputs.value(name)
+        if value is None:
+            continue
+        good = isinstance(value, int if parameter.kind is int else int | float) and not isinstance(value, bool)
+        most = 1.0 if name in SHARES else math.inf
+        if not good or not parameter.least <= value <= most or not math.isfinite(value):
+            raise BadInput(
+                f"{name} is {value!r} ({inputs[name].source})",
+                expected=f"a number from {parameter.least:g}" + (f" to {most:g}" if name in SHARES else ""),
+                hint=flag(name),
+            )
+    for name, (choices, _) in CHOICES.items():
+        if inputs.value(name) not in (None, *choices):
+            raise BadInput(f"{name} is {inputs.value(name)!r}", expected=" or ".join(choices), hint=flag(name))
 
 
 def assumptions(inputs: Inputs, needed: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -10,10 +10,27 @@ from typing import TYPE_CHECKING, Any
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
 from skillpack.capacity.inputs import Inputs
-from skillpack.capacity.limits import LLM_CALLS, RELEASED, RUNNING_EPISODES, Limit, ceiling_of, engines_of, limits_of
-from skillpack.capacity.parameters import assumption, assumptions, choices_assumed, number
+from skillpack.capacity.limits import (
+    CLASSIC,
+    LLM_CALLS,
+    RELEASED,
+    RUNNING_EPISODES,
+    Limit,
+    ceiling_of,
+    engines_of,
+    limits_of,
+)
+from skillpack.capacity.parameters import assumption, assumptions, check_parameters, choices_assumed, number
 from skillpack.capacity.queueing import slowdown
-from skillpack.capacity.workload import AGREES, METHODS, Durations, Workload, read_durations
+from skillpack.capacity.workload import (
+    AGREES,
+    ENOUGH_EPISODES,
+    ENOUGH_TASKS,
+    METHODS,
+    Durations,
+    Workload,
+    read_durations,
+)
 from skillpack.script import BadInput
 
 if TYPE_CHECKING:
@@ -22,6 +39,15 @@ if TYPE_CHECKING:
 STEPS = 400
 
 STRAGGLERS, UPDATE, TIMEOUTS, RESUME = "stragglers", "update", "timeouts", "resume"
+CLIENTS_STALL = "clients never start enough tasks"
+
+CLASSIC_WORK = {
+    keys.CLIENTS: 1,
+    keys.METHOD: ENOUGH_EPISODES,
+    names.CLIENT_LOOP: names.BATCH,
+    names.TASK_ORDER: names.CLAIM_FIRST,
+}
+"""A classic engine works through its own batch, and waits for all of it."""
 
 LIKELY_ASSUMED = (
     names.UPDATE,
@@ -93,16 +119,20 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
             expected="a configuration",
             hint="FILE, --from FILE, or --max-env-worker N --num-repeat N --batch-size N",
         )
+    check_parameters(inputs)
+    if engine == CLASSIC:
+        inputs = inputs.replace(CLASSIC_WORK, "classic mode")
     durations, assumed = _durations(inputs)
     batch, repeat = inputs.value(keys.TRAIN_BATCH_SIZE), inputs.value(keys.NUM_REPEAT)
-    method = inputs.value(keys.METHOD) or METHODS[1]
+    method = inputs.value(keys.METHOD) or ENOUGH_TASKS
     slots = _ceiling(limits, engine, but=keys.CLIENT_POOLS)
     clients, pool = inputs.value(keys.CLIENTS) or 1, inputs.value(keys.CLIENT_POOL)
     if pool is None:
         pool = 2 * slots
-        assumed.append(
-            assumption("client_pools", "never bind", "the clients' max_parallel; --clients N --client-pool N")
-        )
+        if engine != CLASSIC:
+            assumed.append(
+                assumption("client_pools", "never bind", "the clients' max_parallel; --clients N --client-pool N")
+            )
     relevant = LIKELY_ASSUMED if inputs.value(names.VANISH) is None else (*LIKELY_ASSUMED, names.TIMEOUT)
     calls = ceiling_of(limits, engine, LLM_CALLS)
     return Workload(
@@ -111,7 +141,7 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
         pools=(pool,) * clients,
         batch=batch,
         repeat=repeat,
-        method=method if method in METHODS else METHODS[1],
+        method=method if method in METHODS else ENOUGH_TASKS,
         overhead=number(inputs, names.OVERHEAD),
         resume=number(inputs, names.RESUME),
         update=number(inputs, names.UPDATE),
@@ -185,7 +215,7 @@ def name_bottleneck(workload: Workload, limits: Sequence[Limit], engine: str, sh
     than half of every episode, its limit holds up both the full phase and the stragglers.
     """
     if not shares:
-        return keys.THROTTLE
+        return CLIENTS_STALL
     worst = max(shares, key=lambda phase: shares[phase])
     contention = slowdown(workload.concurrency, workload.llm_share, workload.llm_parallel)
     if contention > 2 and worst in ("full", STRAGGLERS):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillpack.capacity.limits import documented_cap, released_cap
+from skillpack.capacity.inputs import CLIENTS, MAX_ENV_WORKER, NUM_REPEAT, TRAIN_BATCH_SIZE, Input, Inputs
+from skillpack.capacity.limits import documented_cap, limits_of, released_cap
+from skillpack.capacity.machine import machine_limits
+from skillpack.capacity.parameters import THROTTLE_RATIO
 
 from .helpers import answer_of, limit, run_script
 
@@ -139,3 +143,40 @@ def test_a_released_engine_never_runs_more_than_documented(workers: int, repeat:
     assert 1 <= released <= documented_cap(workers, repeat)
     assert documented_cap(workers, repeat) % repeat == 0
     assert documented_cap(workers, repeat) - repeat < workers
+
+
+def test_a_throttle_policy_is_a_limit() -> None:
+    inputs = Inputs(
+        {
+            MAX_ENV_WORKER: Input(64, "test"),
+            NUM_REPEAT: Input(4, "test"),
+            TRAIN_BATCH_SIZE: Input(4, "test"),
+            CLIENTS: Input(2, "test"),
+            THROTTLE_RATIO: Input(1.5, "test"),
+        }
+    )
+    limits = {limit.name: limit for limit in limits_of(inputs, ("documented",))}
+    assert limits["throttle_policy"].value == 6 * 4 * 2
+    assert limits["throttle_policy"].binds
+    assert not limits["engine_slots"].binds
+
+
+def test_this_machines_files_and_ports_are_counted(tmp_path: Path) -> None:
+    answer = answer_of("cap", "--max-env-worker", "8", "--num-repeat", "8", "--this-machine")
+    files = limit(answer, "open_files")
+    assert files["value"] == (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64) // 3
+    assert files["known"] == "measured"
+    (tmp_path / "range").write_text("10000 10099\n")
+    assert machine_limits(tmp_path / "range").value("ephemeral_ports") == 50
+    assert machine_limits(tmp_path / "none").value("ephemeral_ports") is None
+
+
+def test_what_a_script_computes_when_it_runs_is_unknown_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom ajet.copilot.job import AgentJetJob\n"
+        "job = AgentJetJob(max_env_worker=int(sys.argv[1]), num_repeat=8)\n"
+    )
+    done = run_script("cap", "train.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "line 3" in done.stderr
+    assert answer_of("cap", "train.py", "--max-env-worker", "64", cwd=tmp_path)["cap"] == 64

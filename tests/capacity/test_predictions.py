@@ -79,6 +79,31 @@ def test_without_a_duration_nothing_is_invented(job: Path) -> None:
     assert "--episode-seconds" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("update_seconds=long", "update_seconds is 'long'"),
+        ("llm_share=1.5", "llm_share is 1.5"),
+        ("client_pool=0", "client_pool is 0"),
+        ("client_loop=round", "client_loop is 'round'"),
+        ("max_env_worker=8", "KEY=VALUE"),
+    ],
+)
+def test_a_change_that_is_none_is_refused(job: Path, setting: str, said: str) -> None:
+    done = run_script("what-if", "job.yaml", *EPISODES, "--set", setting, cwd=job)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_classic_engine_waits_for_its_whole_batch(job: Path) -> None:
+    (job / "job.yaml").write_text("ajet:\n  enable_swarm_mode: false\n" + JOB.removeprefix("ajet:\n"))
+    change = ("--set", "ajet.rollout.max_env_worker=256")
+    answer = answer_of("what-if", "job.yaml", *EPISODES, *change, schema=SCHEMA, cwd=job)
+    assert answer["after"]["engine"] == "classic"
+    assert figure(answer, "concurrency") == (64, 128)
+    assert figure(answer, "surplus") == (0, 0)
+
+
 def test_observed_durations_replace_the_assumed_distribution(job: Path) -> None:
     (job / "seconds.txt").write_text("# seconds\n30\n30.0\n\n30\n")
     change = ("--set", "ajet.rollout.max_env_worker=128")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -152,3 +154,44 @@ def test_a_95_point_that_no_lognormal_has_is_refused() -> None:
         Durations.of(10.0, p95=60.0)
     with pytest.raises(BadInput, match="no lognormal distribution"):
         Durations.of(10.0, p95=5.0)
+
+
+def naive_step_seconds(workload: Workload, steps: int, seed: int) -> float:
+    """Mean step time by an event loop that follows every thread: what the vectorised simulation must equal."""
+    chance = random.Random(seed)
+    given = [0] * len(workload.pools)
+
+    def work(client: int) -> tuple[int, int]:
+        given[client] += 1
+        return client, given[client] - 1
+
+    threads = [client for client, pool in enumerate(workload.pools) for _ in range(pool)]
+    free: list = threads if workload.claim_first else [work(client) for client in threads]
+    total = 0.0
+    for _ in range(steps):
+        now, running, done, full = 0.0, [], {}, 0
+        while True:
+            while full < workload.batch and len(running) < workload.slots and free:
+                chosen = free.pop(chance.randrange(len(free)))
+                client, number = work(chosen) if workload.claim_first else chosen
+                heapq.heappush(running, (now + chance.expovariate(1 / workload.durations.mean), client, number))
+            if not running:
+                break
+            now, client, number = heapq.heappop(running)
+            free.append(client if workload.claim_first else work(client))
+            group = (client, number // workload.repeat)
+            done[group] = done.get(group, 0) + 1
+            full += done[group] == workload.repeat
+        total += now
+    return total / steps
+
+
+@pytest.mark.parametrize("claim_first", [True, False])
+@pytest.mark.parametrize(("slots", "pools"), [(6, (6,)), (6, (20,)), (12, (4, 5)), (5, (9, 9))])
+def test_the_vectorised_steps_equal_an_event_loop(slots: int, pools: tuple[int, ...], claim_first: bool) -> None:
+    workload = Workload(
+        Durations.of(10.0), slots, pools, batch=5, repeat=3, method=ENOUGH_TASKS, claim_first=claim_first
+    )
+    found = simulate(workload, steps=2500, seed=2)
+    assert found is not None
+    assert found.step.mean == pytest.approx(naive_step_seconds(workload, steps=4000, seed=5), rel=0.035)

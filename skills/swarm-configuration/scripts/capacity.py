@@ -102,12 +102,18 @@ def capacity():
 
 @capacity.command(cls=Command, example="capacity.py cap job.yaml --batch-size 16 --json")
 @options(CONFIGURATION, HARDWARE)
+@click.option("--this-machine", is_flag=True, help="Count what this machine's open files and ports allow, too.")
 @json_option
-def cap(as_json, engine, **given):
+def cap(as_json, engine, this_machine, **given):
     """Tell the cap on Running Episodes, every limit, and which one binds."""
     from skillpack.capacity.cap import cap_report, cap_text
 
-    report = cap_report(read_inputs(**given), engine)
+    inputs = read_inputs(**given)
+    if this_machine:
+        from skillpack.capacity.machine import machine_limits
+
+        inputs = inputs.over(machine_limits())
+    report = cap_report(inputs, engine)
     emit(report, as_json=as_json, text=lambda: cap_text(report))
 
 
