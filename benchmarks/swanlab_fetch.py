@@ -97,10 +97,11 @@ def child(job: str, address: dict[str, object]) -> None:
 
 def measure(keys: int, rows: int, rounds: int, megabits: float) -> None:
     """Measure all jobs against one server, and print."""
-    here = [sys.executable, os.path.abspath(__file__)]
+    here = [sys.executable, str(Path(__file__).resolve())]
     command = [*here, "--serve", "--keys", str(keys), "--rows", str(rows), "--link", str(megabits)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout and server.stdin
+        assert server.stdout
+        assert server.stdin
         address = json.loads(server.stdout.readline())
         jobs = ("plain", "fetch", "fetch, filling the cache")
         results: dict[str, list[dict[str, float]]] = {job: [] for job in jobs}

@@ -69,7 +69,13 @@ def comparison_text(document: Mapping[str, Any]) -> str:
 
 
 def draw_comparison(
-    aligned: Sequence[Aligned], path: str | Path, *, x_label: str, log_x: bool = False, log_y: bool = False
+    aligned: Sequence[Aligned],
+    path: str | Path,
+    *,
+    x_label: str,
+    smooth: float = 0.6,
+    log_x: bool = False,
+    log_y: bool = False,
 ) -> Path:
     """Draw, per key, the runs thinly and their mean with a band of one standard deviation. Raises as ``draw``."""
     panels = []
@@ -77,9 +83,10 @@ def draw_comparison(
         x = one.frame.index.to_numpy()
         curves = [Curve(str(label), x, column.to_numpy()) for label, column in one.frame.items()]
         if one.frame.shape[1] > 1:
-            curves.append(Curve("mean", x, one.mean.to_numpy(), one.std.fillna(0.0).to_numpy()))
+            label = f"mean of {one.frame.shape[1]} runs"
+            curves.append(Curve(label, x, one.mean.to_numpy(), one.std.fillna(0.0).to_numpy()))
         panels.append(Panel(one.key, curves))
-    return draw(panels, path, x_label=x_label, smooth=0, log_x=log_x, log_y=log_y)
+    return draw(panels, path, x_label=x_label, smooth=smooth, log_x=log_x, log_y=log_y)
 
 
 def write_comparison(aligned: Sequence[Aligned], runs: Sequence[RunMetrics], path: str | Path) -> dict[str, str]:

@@ -74,7 +74,7 @@ def draw(
     keys: Sequence[str] | None = None,
     title: str = "",
     x_label: str = "step",
-    smooth: float = 0.9,
+    smooth: float = 0.6,
     log_x: bool = False,
     log_y: bool = False,
 ) -> Path:
@@ -222,7 +222,10 @@ def _panels(source: Any, keys: Sequence[str] | None) -> list[Panel]:
             continue
         for key, series in item.series.items():
             if len(series) and key != item.x and (keys is None or key in keys):
-                table.setdefault(key, Panel(key)).curves.append(Curve(item.label, item.axis(series), series.values))
+                x = item.axis(series)
+                known = x == x  # another key as axis need not have a value at every step
+                curve = Curve(item.label, x[known], series.values[known])
+                table.setdefault(key, Panel(key)).curves.append(curve)
     return list(table.values())
 
 
@@ -234,17 +237,19 @@ class _Colours:
 
         self.labels = list(dict.fromkeys(curve.label for panel in panels for curve in panel.curves))
         palette = colormaps["tab10" if len(self.labels) <= 10 else "tab20"].colors  # type: ignore[attr-defined]
-        self.by_label = {label: palette[place % len(palette)] for place, label in enumerate(self.labels)}
+        self.by_label: dict[str, Any] = {label: palette[i % len(palette)] for i, label in enumerate(self.labels)}
+        self.by_label.update({c.label: "black" for panel in panels for c in panel.curves if c.band is not None})
 
 
 def _draw_panel(axes: Any, panel: Panel, colours: _Colours, smooth: float, log_x: bool, log_y: bool) -> bool:
-    """Draw one panel; tell whether anything in it was smoothed."""
+    """Draw one panel; tell whether anything in it was smoothed. Beside a mean with its band, single runs are faint."""
     import numpy
 
-    axes.set_title(drawable(panel.title), fontsize="medium", parse_math=False)
+    axes.set_title(drawable(panel.title), fontsize="medium", loc="left", parse_math=False)
     axes.grid(alpha=0.25)
     smoothed = False
     hidden = marked = 0
+    has_band = any(curve.band is not None for curve in panel.curves)
     for curve in panel.curves:
         colour = colours.by_label[curve.label]
         finite = numpy.isfinite(curve.y)
@@ -252,21 +257,23 @@ def _draw_panel(axes: Any, panel: Panel, colours: _Colours, smooth: float, log_x
         hidden += int((finite & ~shown).sum())
         marked += _mark(axes, curve, colour)
         y = numpy.where(shown, curve.y, numpy.nan)
-        own = smooth > 0 and curve.band is None and int(finite.sum()) >= SMOOTH_FROM
-        dots = {"marker": "."} if int(shown.sum()) <= 2 else {}
-        axes.plot(*_thinned(curve.x, y), color=colour, alpha=0.3 if own else 1.0, linewidth=1.0, **dots)
-        if own:
-            smoothed = True
-            axes.plot(*_thinned(curve.x, smooth_values(y, smooth)), color=colour, linewidth=1.7)
+        own = smooth > 0 and int(finite.sum()) >= SMOOTH_FROM and (curve.band is not None or not has_band)
+        smoothed |= own
+        main = smooth_values(y, smooth) if own else y
         if curve.band is not None:
-            axes.fill_between(curve.x, y - curve.band, y + curve.band, color=colour, alpha=0.2, linewidth=0)
+            band = smooth_values(curve.band, smooth) if own else curve.band
+            axes.fill_between(curve.x, main - band, main + band, color=colour, alpha=0.2, linewidth=0)
+        elif own or has_band:
+            axes.plot(*_thinned(curve.x, y), color=colour, alpha=0.3, linewidth=1.0)
+        if own or not has_band or curve.band is not None:
+            dots = {"marker": "."} if int(shown.sum()) <= 2 else {}
+            axes.plot(*_thinned(curve.x, main), color=colour, linewidth=1.7 if own else 1.0, **dots)
     if log_x:
         axes.set_xscale("log")
     if log_y:
         axes.set_yscale("log")
     notes = [f"{marked} NaN or inf (marked)"] * bool(marked) + [f"{hidden} values ≤ 0 not on a log axis"] * bool(hidden)
-    if notes:
-        axes.text(0.99, 0.02, "; ".join(notes), transform=axes.transAxes, ha="right", fontsize="x-small", alpha=0.8)
+    axes.set_title("; ".join(notes), fontsize="x-small", loc="right")
     if numpy.issubdtype(panel.curves[0].x.dtype, numpy.datetime64):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from skillpack.metrics import RunMetrics, Series, draw, sparkline
-from skillpack.metrics.plot import DRAWN_POINTS, drawable, font_families
+from skillpack.metrics.plot import DRAWN_POINTS, Curve, Panel, drawable, font_families
 from skillpack.script import BadInput
 
 
@@ -78,6 +78,25 @@ def test_very_long_curves_keep_their_extremes(tmp_path: Path) -> None:
     heights = {float(y) for _, y in re.findall(r"[ML] ([\d.]+) ([\d.]+)", line)}
     assert len(re.findall("[ML]", line)) <= DRAWN_POINTS + 2
     assert len(heights) == 3
+
+
+def test_a_key_as_axis_is_drawn_where_it_has_values(tmp_path: Path) -> None:
+    steps = numpy.arange(100)
+    stamps = steps.astype(float)
+    series = {
+        "x": Series("x", steps[::5], steps[::5] * 2.0, stamps[::5]),
+        "y": Series("y", steps, numpy.sin(steps / 9), stamps),
+    }
+    svg = draw([RunMetrics(series, {}, {"name": "r"}, x="x")], tmp_path / "a.svg", smooth=0).read_text()
+    assert max(len(re.findall("[ML] ", line)) for line in re.findall(r' d="([^"]+)"', svg)) == 20
+
+
+def test_a_mean_with_its_band_stands_out(tmp_path: Path) -> None:
+    x = numpy.arange(50)
+    curves = [Curve("a", x, x * 1.0), Curve("b", x, x * 3.0), Curve("mean of 2 runs", x, x * 2.0, x * 1.0)]
+    words = texts(draw([Panel("k", curves)], tmp_path / "a.svg"))
+    assert "mean of 2 runs" in words
+    assert "mean ± std over runs" in words
 
 
 def test_what_cannot_be_drawn(frame: pandas.DataFrame, tmp_path: Path) -> None:

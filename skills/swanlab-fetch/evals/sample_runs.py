@@ -60,7 +60,7 @@ def training(seed: int, steps: int = 2000) -> dict[str, list[Point]]:
     def entropy(step: int) -> float | str:
         return {2: "Infinity", 3: "-Infinity", 7: "NaN"}.get(step, 1.0 / (1 + step * 0.002 * seed))
 
-    noise = [math.sin(step * 12.9898 + seed) * 0.08 for step in range(steps)]
+    noise = [((math.sin(step * 12.9898 + seed) * 43758.5453) % 1 - 0.5) * 0.2 for step in range(steps)]
     return {
         "critic/rewards/mean": curve(range(steps), lambda s: 0.9 * (1 - math.exp(-s / 400 / seed)) + noise[s]),
         "actor/entropy": curve(range(steps), entropy),

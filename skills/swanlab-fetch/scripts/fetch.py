@@ -83,13 +83,11 @@ source_options = options(
     click.option("--workers", type=click.IntRange(1, 16), default=4, show_default=True, help="Parallel requests."),
     click.option("--retries", type=click.IntRange(0, 10), default=4, show_default=True, help="Repeats per request."),
 )
-series_options = options(
-    click.option("--layout", type=click.Choice(["wide", "long"]), default="wide", show_default=True),
-    click.option("--smooth", type=float, default=0.9, show_default=True, help="EMA weight in the plot, 0 for none."),
-)
+layout_option = click.option("--layout", type=click.Choice(["wide", "long"]), default="wide", show_default=True)
 output_options = options(
     click.option("--out", type=click.Path(dir_okay=False), help="Write the series: FILE.parquet, .csv or .json."),
     click.option("--plot", type=click.Path(dir_okay=False), help="Draw the curves: FILE.png, .svg or .pdf."),
+    click.option("--smooth", type=float, default=0.6, show_default=True, help="EMA weight in the plot, 0 for none."),
     click.option("--log-y", is_flag=True, help="Logarithmic y axis."),
     click.option("--log-x", is_flag=True, help="Logarithmic x axis."),
 )
@@ -224,7 +222,7 @@ def command() -> None:
 @targets_argument
 @keys_option
 @output_options
-@series_options
+@layout_option
 @window_options
 @click.option("--stitch", is_flag=True, help="Join the runs as pieces of one resumed training; later pieces win.")
 @source_options
@@ -314,8 +312,8 @@ def compare(targets: tuple[str, ...], keys: str | None, as_json: bool, **given: 
     if given["out"]:
         document["files"].update(write_comparison(aligned, runs, given["out"]))
     if given["plot"]:
-        path = draw_comparison(aligned, given["plot"], x_label=_axis_name(given["x"]), log_x=given["log_x"],
-                               log_y=given["log_y"])  # fmt: skip
+        path = draw_comparison(aligned, given["plot"], x_label=_axis_name(given["x"]), smooth=given["smooth"],
+                               log_x=given["log_x"], log_y=given["log_y"])  # fmt: skip
         document["files"]["plot"] = str(path)
     emit(document, as_json=as_json, text=lambda: comparison_text(document))
     _end(runs)
@@ -326,7 +324,7 @@ def compare(targets: tuple[str, ...], keys: str | None, as_json: bool, **given: 
 @click.argument("path", metavar="DIR", type=click.Path())
 @keys_option
 @output_options
-@series_options
+@layout_option
 @window_options
 @click.option("--duplicates", type=click.Choice(["first", "last"]), default="first", help="Which of repeated steps.")
 @json_option
