@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillpack.capacity import inputs as keys
+from skillpack.capacity.bottleneck import gains
 from skillpack.capacity.inputs import UNKNOWN, Inputs
 from skillpack.capacity.plan import change, target_changes
-from skillpack.capacity.predict import STEPS, Prediction, default_engine, gains, predict
+from skillpack.capacity.predict import STEPS, Prediction, default_engine, predict
 from skillpack.capacity.what_if import assumption_lines, comparison, restarts, table_lines
 from skillpack.script import BadInput
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
+from skillpack.capacity.bottleneck import STRAGGLERS, TIMEOUTS, UPDATE, gains
 from skillpack.capacity.inputs import MEASURED, Input, Inputs
 from skillpack.capacity.limits import engines_of
 from skillpack.capacity.live import kind_of, live_report, live_text, stale_episodes
-from skillpack.capacity.predict import STRAGGLERS, TIMEOUTS, UPDATE, gains, predict
+from skillpack.capacity.predict import predict
 from skillpack.capacity.watch import ROLLING_POST, SYNCING, Observed, Watch, as_json, durations, summarise
 from skillpack.capacity.what_if import short
 from skillpack.script import BadInput

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
+from skillpack.capacity.bottleneck import gains
 from skillpack.capacity.goals import Goal, goal_report, parse_goal
 from skillpack.capacity.inputs import Input, Inputs, from_file
 from skillpack.capacity.limits import EVERY_ENGINE, SWARM_ENGINES
 from skillpack.capacity.plan import plan_report
-from skillpack.capacity.predict import gains, predict
+from skillpack.capacity.predict import predict
 from skillpack.capacity.sweep import knee
 from skillpack.config.lint import lint
 from skillpack.config.sources import read_source
