@@ -148,6 +148,17 @@ def test_a_leaked_process_is_named_and_ended(try_case: Try, start: str) -> None:
     assert not alive(f"sleep {marker}")
 
 
+def test_no_daemon_slips_through_while_it_detaches(skill: Path) -> None:
+    marker = f"83{os.getpid()}"
+    files = {"one.sh": "setsid sh two.sh &\n", "two.sh": f"setsid sleep {marker} &\n"}
+    case = {"script": "number.py", "args": ["--do", "subprocess.Popen(['sh', 'one.sh'])"], "files": files}
+    cases = [{"name": f"try {number}", **case} for number in range(12)]
+    (skill / "evals" / "scripts.yaml").write_text(yaml.safe_dump({"cases": cases}))
+    found = run_scripts([skill], jobs=12)[skill][2:]
+    assert [result.case for result in found if f"sleep {marker}" not in result.why] == []
+    assert not alive(f"sleep {marker}")
+
+
 def test_a_tmux_server_is_a_leak_and_private(try_case: Try) -> None:
     if shutil.which("tmux") is None:
         pytest.skip("no tmux here")
