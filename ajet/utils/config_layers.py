@@ -65,7 +65,7 @@ def compose(layers: list[ConfigTree]) -> ConfigTree:
     return tree
 
 
-def _walk(document: Document, search: list[Path], layers: list[Document], path: list[str]) -> None:
+def _walk(document: Document, search: list[Path], layers: list[Document], path: list[str], package: str = "") -> None:
     entries = document.tree.get("defaults")
     if entries is None:
         entries = []
@@ -76,82 +76,88 @@ def _walk(document: Document, search: list[Path], layers: list[Document], path: 
             value=entries,
         )
     placed = False
-    for entry in entries:
-        if entry == "_self_":
-            layers.append(document)
+    for item in entries:
+        if item == "_self_":
+            layers.append(_below(document, package))
             placed = True
             continue
-        found = _locate(entry, document, search)
-        if found is None:
+        entry = _read_entry(item, document)
+        file = _locate(entry, document, search)
+        if file is None:
             continue
-        file, package = found
         if str(file) in path:
             circle = " -> ".join([*path[path.index(str(file)) :], str(file)])
-            raise ConfigError(f"{document.name}: `defaults` runs in a circle: {circle}", key="defaults", value=entry)
+            raise ConfigError(f"{document.name}: `defaults` runs in a circle: {circle}", key="defaults", value=item)
         lower = open_document(file, below=True)
-        if package:
-            lower = dataclasses.replace(lower, tree=_wrapped(lower.tree, package))
-        _walk(lower, [file.parent, *search], layers, [*path, str(file)])
+        own = next((one for one in (entry.package, lower.package, entry.group) if one is not None), "")
+        inner = "" if own == "_global_" else ".".join(filter(None, (package, own if own != "_here_" else "")))
+        _walk(lower, [file.parent, *search], layers, [*path, str(file)], inner)
     if not placed:
-        layers.append(document)
+        layers.append(_below(document, package))
 
 
-def _wrapped(tree: ConfigTree, package: str) -> ConfigTree:
-    """Return ``tree`` placed below a dotted key."""
+def _below(document: Document, package: str) -> Document:
+    """Return a document with its content placed below a dotted key."""
+    if not package:
+        return document
+    tree = document.tree.copy()
+    for key in ("defaults", "hydra"):
+        tree.pop(key, None)
     for name in reversed(package.split(".")):
         outer = ConfigTree()
         outer.put(name, tree, next((origin for _, _, origin in tree.leaves() if origin), None))
         tree = outer
-    return tree
+    return dataclasses.replace(document, tree=tree)
 
 
-def _locate(entry: Any, document: Document, search: list[Path]) -> tuple[Path, str] | None:
-    """Return the file that an entry of ``defaults`` names and the key its content goes under; None to pass it over."""
-    name, package, optional = _read_entry(entry, document)
-    if not name or name.rsplit("/", 1)[-1] in EXTERNAL:
+@dataclasses.dataclass
+class _Entry:
+    """An entry of a ``defaults`` list. ``package`` is the key after ``@``, ``group`` the key of its folder."""
+
+    name: str
+    package: str | None = None
+    group: str = ""
+    optional: bool = False
+
+
+def _locate(entry: _Entry, document: Document, search: list[Path]) -> Path | None:
+    """Return the file that an entry of ``defaults`` names; None to pass it over. Raises ConfigError."""
+    if not entry.name or entry.name.rsplit("/", 1)[-1] in EXTERNAL:
         return None
-    for folder in search if ".." not in Path(name).parts else ():
+    for folder in search if ".." not in Path(entry.name).parts else ():
         for suffix in (".yaml", ".yml"):
-            file = folder / f"{name}{suffix}"
+            file = folder / f"{entry.name}{suffix}"
             if file.is_file():
-                return file.resolve(), package
-    if optional or search == [PACKAGED]:
+                return file.resolve()
+    if entry.optional or search == [PACKAGED]:
         return None
     folders = ", ".join(map(str, search))
     raise ConfigError(
-        f"{document.name}: `defaults` names {name!r}, but {name}.yaml is in none of: {folders}; "
+        f"{document.name}: `defaults` names {entry.name!r}, but {entry.name}.yaml is in none of: {folders}; "
         "add its folder to hydra.searchpath (file:///folder) or correct the name",
         key="defaults",
-        value=entry,
+        value=entry.name,
     )
 
 
-def _read_entry(entry: Any, document: Document) -> tuple[str, str, bool]:
-    """Return (name, package, optional) of an entry: ``group/name@key`` or ``{[optional] group: option}``."""
-    if isinstance(entry, dict) and len(entry) == 1:
-        group, option = next(iter(entry.items()))
-        words = str(group).split()
+def _read_entry(item: Any, document: Document) -> _Entry:
+    """Read ``group/name@key`` or ``{[optional] group[@key]: option}``; an entry without a name is to be passed over."""
+    if isinstance(item, dict) and len(item) == 1:
+        group, option = next(iter(item.items()))
+        words = str(group).split() or [""]
         if words[0] == "override" or option is None:
-            return "", "", True
-        group, _, package = words[-1].partition("@")
-        group = group.lstrip("/")
-        return f"{group}/{option}", _package(package or group.replace("/", ".")), words[0] == "optional"
-    if isinstance(entry, str) and entry:
-        name, _, package = entry.lstrip("/").partition("@")
-        return (
-            name.removesuffix(".yaml").removesuffix(".yml"),
-            _package(package or name.rpartition("/")[0].replace("/", ".")),
-            False,
-        )
+            return _Entry("")
+        group, at, package = words[-1].lstrip("/").partition("@")
+        return _Entry(f"{group}/{option}", package if at else None, group.replace("/", "."), words[0] == "optional")
+    if isinstance(item, str) and item:
+        name, at, package = item.lstrip("/").partition("@")
+        name = name.removesuffix(".yaml").removesuffix(".yml")
+        return _Entry(name, package if at else None, name.rpartition("/")[0].replace("/", "."))
     raise ConfigError(
-        f"{document.name}: `defaults` has the entry {entry!r}; expected a file name, _self_ or {{group: name}}",
+        f"{document.name}: `defaults` has the entry {item!r}; expected a file name, _self_ or {{group: name}}",
         key="defaults",
-        value=entry,
+        value=item,
     )
-
-
-def _package(package: str) -> str:
-    return "" if package in ("_global_", "_here_") else package
 
 
 def _search_folders(document: Document, folder: Path | None) -> list[Path]:

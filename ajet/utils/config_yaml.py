@@ -13,6 +13,7 @@ import yaml
 
 from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
 
+_HEADER = re.compile(r"\s*#\s*@package[ \t]+([\w.]+)")
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -60,12 +61,16 @@ class Duplicate:
 
 @dataclasses.dataclass
 class Document:
-    """A parsed YAML file: its tree with the line of every key, and the keys that stood in it twice."""
+    """A parsed YAML file: its tree with the line of every key, and the keys that stood in it twice.
+
+    ``package`` is the key of Hydra's header ``# @package key``, under which others' ``defaults`` place it.
+    """
 
     tree: ConfigTree
     name: str
     duplicates: list[Duplicate] = dataclasses.field(default_factory=list)
     encoding: str = "utf-8"
+    package: str | None = None
 
 
 def read_document(path: str | os.PathLike[str], layer: str = "file") -> Document:
@@ -98,7 +103,8 @@ def parse_document(text: str, name: str, layer: str = "text") -> Document:
             line = node.start_mark.line + 1
             raise ConfigError(f"{name}:{line}: the file holds {kind}; expected a mapping with an `ajet:` section")
         builder = _Builder(loader, name, layer)
-        return Document(builder.mapping(node, ""), name, builder.duplicates)
+        header = _HEADER.match(text)
+        return Document(builder.mapping(node, ""), name, builder.duplicates, package=header[1] if header else None)
     except yaml.YAMLError as error:
         raise ConfigError(_explain(error, name, text)) from None
     except RecursionError:

@@ -134,6 +134,37 @@ def test_groups_and_packages(tmp_path: Path) -> None:
     assert (config.trainer.steps, config.ajet.rollout.top_k) == (5, 3)
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ("piece", "top_k"),
+        ("piece@mine", "mine.top_k"),
+        ("group/piece", "group.top_k"),
+        ("{group: piece}", "group.top_k"),
+        ("{group@other.place: piece}", "other.place.top_k"),
+        ("{group@_global_: piece}", "top_k"),
+        ("{group@_here_: piece}", "top_k"),
+        ("headed", "a.b.top_k"),
+        ("headed@mine", "mine.top_k"),
+        ("late", "top_k"),
+        ("{group: everywhere}", "top_k"),
+        ("chained@mine", "mine.top_k"),
+        ("{group: chained}", "group.top_k"),
+    ],
+)
+def test_where_the_content_of_a_default_goes(tmp_path: Path, entry: str, key: str) -> None:
+    """The keys are those that Hydra 1.3 gives."""
+    for folder in (tmp_path, tmp_path / "group"):
+        write(folder / "piece.yaml", "top_k: 3\n")
+        write(folder / "headed.yaml", "\n# @package a.b\ntop_k: 3\n")
+        write(folder / "late.yaml", "# of ours\n# @package a.b\ntop_k: 3\n")
+        write(folder / "everywhere.yaml", "# @package _global_\ntop_k: 3\n")
+        write(folder / "chained.yaml", "defaults: [piece, _self_]\nother: 1\n")
+    config = load_config(write(tmp_path / "main.yaml", f"ajet: {{}}\ndefaults: [ajet_default, {entry}, _self_]\n"))
+    assert config.get(key) == 3
+    assert [name for name in config if name not in ("ajet", "defaults")] == [key.split(".")[0]]
+
+
 def test_a_package_is_a_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "somepackage" / "conf" / "base_of_mine.yaml", "ajet: {rollout: {top_k: 8}}\n")
     write(tmp_path / "somepackage" / "__init__.py", "raise SystemExit('not to be imported')\n")
