@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from skillpack.validate.checks import CHECKS, pack
+from skillpack.validate.checks import CHECKS
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.discover import SkillFolder
+from skillpack.validate.outcome import Outcome
 from skillpack.validate.problems import Problem, SkillReport, problem
 from skillpack.validate.rules import rule
 from skillpack.validate.source import read_skill
 
 
-def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> list[SkillReport]:
+def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> Outcome:
     """Return the reports on skills that belong together, without their scripts run."""
-    reports = [check_skill(folder, clients) for folder in folders]
-    pack.check(reports)
-    return reports
+    return Outcome(check_skill(folder, clients) for folder in folders)
 
 
 def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> SkillReport:

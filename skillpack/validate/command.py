@@ -13,7 +13,7 @@ from skillpack.pack import skills_dir
 from skillpack.script import NO, YES, BadInput, Command, json_option
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.discover import SkillFolder, find_skills
-from skillpack.validate.problems import SkillReport, problem
+from skillpack.validate.outcome import Outcome
 
 _OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
@@ -86,11 +86,11 @@ def validate_command(
         for folder in list(_folders(paths)):
             for change in fix_skill(folder):
                 click.echo(f"mended {change}", err=True)
-    reports = check_skills(_folders(paths), clients or tuple(CLIENTS))
-    if not no_run:
-        _run_scripts(reports, python)
-    _give_out(reports, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
-    return NO if any(report.failed(fail_on) for report in reports) else YES
+    with check_skills(_folders(paths), clients or tuple(CLIENTS)) as outcome:
+        if not no_run:
+            outcome.run_scripts(python)
+        _give_out(outcome, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
+        return NO if any(report.failed(fail_on) for report in outcome) else YES
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:
@@ -102,21 +102,8 @@ def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:
                 yield folder
 
 
-def _run_scripts(reports: list[SkillReport], python: Path | None) -> None:
-    """Run the scripts of the skills that have any, and tell each case that fails as a problem."""
-    from skillpack.validate.evals import run_scripts
-
-    results = run_scripts([report.path for report in reports if (report.path / "scripts").is_dir()], python=python)
-    for report in reports:
-        report.scripts = results.get(report.path, [])
-        for result in report.scripts:
-            if not result.ok:
-                found = problem("script-case", f"{result.case}: {result.why}", file="evals/scripts.yaml")
-                report.add(found, mend=f"Run it yourself: {result.command}")
-
-
 def _give_out(
-    reports: list[SkillReport],
+    outcome: Outcome,
     fail_on: str,
     *,
     as_json: bool,
@@ -127,24 +114,25 @@ def _give_out(
     if sarif is not None:
         from skillpack.validate.reports.sarif import document as sarif_document
 
-        _write(sarif, json.dumps(sarif_document(reports), ensure_ascii=False, indent=2) + "\n")
+        _write(sarif, json.dumps(sarif_document(outcome), ensure_ascii=False, indent=2) + "\n")
     if junit is not None:
         from skillpack.validate.reports.junit import document as junit_document
 
-        _write(junit, junit_document(reports, fail_on))
+        _write(junit, junit_document(outcome, fail_on))
     if as_json:
-        from skillpack.validate.reports.as_json import document
+        from skillpack.validate.reports.as_json import pieces
 
-        click.echo(json.dumps(document(reports, fail_on), ensure_ascii=False, indent=2))
+        for piece in pieces(outcome, fail_on):
+            click.echo(piece, nl=False)
     elif github:
         from skillpack.validate.reports.github import lines
 
-        for line in lines(reports):
+        for line in lines(outcome):
             click.echo(line)
     elif "-" not in (str(sarif), str(junit)):
         from skillpack.validate.reports.text import write
 
-        write(reports, fail_on)
+        write(outcome, fail_on)
 
 
 def _write(path: Path, text: str) -> None:

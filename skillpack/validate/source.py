@@ -99,6 +99,8 @@ class SkillFile:
 
     def yaml(self, text: str) -> Document:
         """Return libyaml's reading of ``text``, read once however many ask."""
+        if text.endswith("\n") and "|" not in text and ">" not in text:
+            text = text[:-1]  # only a block scalar minds the last line break
         if text not in self._documents:
             self._documents[text] = read_yaml(text)
         return self._documents[text]

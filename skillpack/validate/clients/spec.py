@@ -53,7 +53,10 @@ def cut(skill: SkillFile) -> Block | None:
     if not text.startswith("---"):
         return None
     end = text.find("---", 3)
-    return None if end < 0 else Block(text[3:end].removesuffix("\n"), 0, end + 3, ragged=text[end - 1] != "\n")
+    if end < 0:
+        return None
+    start = 4 if text[3:4] == "\n" else 3
+    return Block(text[start:end].removesuffix("\n"), start - 3, max(end, start) + 3, ragged=text[end - 1] != "\n")
 
 
 def _read(skill: SkillFile, text: str) -> Document:
@@ -63,7 +66,7 @@ def _read(skill: SkillFile, text: str) -> Document:
     scalars; a tab it takes in quotes, block scalars and comments only.
     """
     document = skill.yaml(_OLD_BREAK.sub(" ", text))
-    if document.root is None:
+    if document.root is None or not _ODD.search(text):
         return document
     leaves = [node for node in document.root.walk() if node.kind == "scalar"]
     for match in _ODD.finditer(text):
@@ -83,7 +86,7 @@ def _fault(document: Document) -> Fault | None:
     if document.fault is not None:
         return document.fault
     root = document.root
-    for node in root.walk() if root else ():
+    for node in root.walk() if root and (document.odd or document.duplicate) else ():
         if node.style == "flow":
             return Fault(node.line, node.column, "{} and [] are not allowed", "yaml-flow")
         if node.anchor or node.kind == "alias":

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from skillpack.validate.clients import shield
 from skillpack.validate.tree import NULLS, Document, Fault, Node
 
+MAX_DEPTH = 100
+"""Lists within lists that are shown; nobody writes more, and the stack has an end."""
+
 _CORE = "tag:yaml.org,2002:"
 _ANCHOR = re.compile(r"(?<=[ \t])&[^\s,\[\]{}]+")
 _TAG = re.compile(r"(?<=[ \t])!(?!<)[^\s,\[\]{}!\"%^|`\\]+(?=\s|$)")
@@ -63,14 +66,14 @@ def kind_of(node: Node | None) -> str:
     return "number" if _NUMBER.fullmatch(node.value) else "string"
 
 
-def shown_value(node: Node | None) -> str:
+def shown_value(node: Node | None, depth: int = 0) -> str:
     """Return a scalar or list as JavaScript's ``String()`` would, odd characters back in place."""
     if node is None:
         return ""
     if node.kind == "map":
         return "[object Object]"
     if node.kind == "seq":
-        return ",".join(shown_value(item) for item in node.items)
+        return ",".join(shown_value(item, depth + 1) for item in node.items) if depth < MAX_DEPTH else ""
     kind = kind_of(node)
     if kind == "number":
         return _shown_number(node.value.lower())
@@ -107,7 +110,8 @@ def _laxer(text: str, fault: Fault, bun: bool) -> str:
     if "unexpected ':'" in fault.problem:
         return _EMPTY_VALUE.sub(shield.COLON, text)
     lines = text.split("\n")
-    if not bun and fault.line < len(lines) and re.match(r" +:( |$)", lines[fault.line]):
+    following = lines[fault.line + 1] if fault.line + 1 < len(lines) else ""
+    if not bun and re.match(r" +:( |$)", lines[min(fault.line, len(lines) - 1)]) and not following.startswith(" "):
         lines[fault.line] = '""' + lines[fault.line].lstrip()
         return "\n".join(lines)
     text = _ANCHOR.sub(lambda match: "&" + "a" * (len(match[0]) - 1), text)
@@ -142,7 +146,7 @@ def _fault(document: Document, bun: bool) -> Fault | None:
     root = document.root
     if document.documents > 1 and not bun:
         return Fault(0, 0, "it holds more than one YAML document", "yaml-documents")
-    if root is None:
+    if root is None or not (document.odd or document.duplicate):
         return None
     anchors: set[str] = set()
     lines = [line.removesuffix("\r") for line in document.text.split("\n")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from textwrap import indent
 from typing import Any
 
 from skillpack.validate.problems import SkillReport
@@ -43,20 +45,16 @@ def skill_entry(report: SkillReport, fail_on: str) -> dict[str, Any]:
     }
 
 
-def document(reports: Iterable[SkillReport], fail_on: str) -> dict[str, Any]:
-    """Return the whole outcome; ``counts`` are over all skills."""
-    skills = [skill_entry(report, fail_on) for report in reports]
-    return {"ok": all(skill["ok"] for skill in skills), "skills": skills, "counts": counts(skills)}
-
-
-def counts(skills: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Return how many skills, problems of each severity and cases there are."""
+def pieces(reports: Iterable[SkillReport], fail_on: str) -> Iterator[str]:
+    """Yield the whole document, a skill at a time; ``counts`` are over all skills."""
+    ok = not any(report.failed(fail_on) for report in reports)
     total: Counter[str] = Counter(skills=0, failed=0, error=0, warn=0, info=0, suppressed=0, cases=0, cases_failed=0)
-    for skill in skills:
-        total["skills"] += 1
-        total["failed"] += not skill["ok"]
-        total["suppressed"] += skill["suppressed"]
-        total.update(found["severity"] for found in skill["problems"])
-        total["cases"] += len(skill["scripts"])
-        total["cases_failed"] += sum(not case["ok"] for case in skill["scripts"])
-    return dict(total)
+    yield f'{{\n  "ok": {json.dumps(ok)},\n  "skills": ['
+    for report in reports:
+        entry = skill_entry(report, fail_on)
+        text = json.dumps(entry, ensure_ascii=False, indent=2)
+        yield ("," if total["skills"] else "") + "\n" + indent(text, "    ")
+        total.update(found.severity for found in report.problems)
+        total.update(skills=1, failed=not entry["ok"], suppressed=report.suppressed, cases=len(report.scripts))
+        total.update(cases_failed=sum(not result.ok for result in report.scripts))
+    yield f'\n  ],\n  "counts": {json.dumps(dict(total))}\n}}\n'

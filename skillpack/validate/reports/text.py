@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import click
 
@@ -13,9 +13,8 @@ _COLORS = {"error": "red", "warn": "yellow", "info": "blue"}
 _SHORT = {"loads": "loads", "loads-with-changes": "changes", "rejects": "rejects"}
 
 
-def write(reports: Iterable[SkillReport], fail_on: str) -> None:
+def write(reports: Collection[SkillReport], fail_on: str) -> None:
     """Print the outcome to stdout; click leaves the colours out where it is no terminal."""
-    reports = list(reports)
     for report in reports:
         for found in report.problems:
             severity = click.style(found.severity, fg=_COLORS[found.severity], bold=found.severity == "error")
@@ -25,20 +24,23 @@ def write(reports: Iterable[SkillReport], fail_on: str) -> None:
     _table(reports, fail_on)
 
 
-def _table(reports: list[SkillReport], fail_on: str) -> None:
-    clients = list(reports[0].clients) if reports else []
-    width = max([len(report.name) for report in reports] + [5])
-    head = ["skill".ljust(width), *(client.rjust(11) for client in clients), "errors", "warnings", "cases"]
-    click.echo(click.style("  ".join(head), bold=True))
+def _table(reports: Collection[SkillReport], fail_on: str) -> None:
+    width = max(len(report.name) for report in reports)
+    failed = suppressed = 0
+    head = True
     for report in reports:
+        if head:
+            clients = "  ".join(client.rjust(11) for client in report.clients)
+            click.echo(click.style(f"{'skill'.ljust(width)}  {clients}  errors  warnings  cases", bold=True))
+            head = False
+        bad = report.failed(fail_on)
+        failed += bad
+        suppressed += report.suppressed
         severities = [found.severity for found in report.problems]
         passed = sum(result.ok for result in report.scripts)
-        cells = [_SHORT[report.clients[client].verdict].rjust(11) for client in clients]
+        cells = [_SHORT[reading.verdict].rjust(11) for reading in report.clients.values()]
         cells += [str(severities.count("error")).rjust(6), str(severities.count("warn")).rjust(8)]
         cells.append((f"{passed}/{len(report.scripts)}" if report.scripts else "-").rjust(5))
-        color = "red" if report.failed(fail_on) else "green"
-        click.echo("  ".join([click.style(report.name.ljust(width), fg=color), *cells]))
-    failed = sum(report.failed(fail_on) for report in reports)
-    suppressed = sum(report.suppressed for report in reports)
+        click.echo("  ".join([click.style(report.name.ljust(width), fg="red" if bad else "green"), *cells]))
     notes = f", {suppressed} problems left out as the files ask" if suppressed else ""
     click.echo(f"{len(reports)} {'skill' if len(reports) == 1 else 'skills'}, {failed} failed{notes}")

@@ -1,0 +1,83 @@
+"""The reports of a whole validation, kept in a file so that memory does not grow with the skills."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from skillpack.validate.checks.pack import Pack
+from skillpack.validate.problems import SkillReport, problem
+
+if TYPE_CHECKING:
+    from skillpack.validate.evals import CaseResult
+
+IN_MEMORY = 4 << 20
+"""Bytes of reports that are kept in memory before they go to a temporary file."""
+
+
+class Outcome(Collection[SkillReport]):
+    """Reports in the order they were added; iterating yields them with what was found out about them later."""
+
+    def __init__(self, reports: Iterable[SkillReport]) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed in close()
+        self._pack = Pack()
+        self._scripts: dict[int, list[CaseResult]] = {}
+        self.with_scripts: list[tuple[int, Path]] = []
+        """Index and folder of the skills that have scripts."""
+        self._count = 0
+        for report in reports:
+            self._pack.add(report)
+            if (report.path / "scripts").is_dir():
+                self.with_scripts.append((self._count, report.path))
+            pickle.dump(report, self._file, pickle.HIGHEST_PROTOCOL)
+            self._count += 1
+        self._later = self._pack.problems()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, report: object) -> bool:
+        return any(report == other for other in self)
+
+    def __iter__(self) -> Iterator[SkillReport]:
+        place = 0
+        for index in range(self._count):
+            self._file.seek(place)  # another iteration may have moved it
+            report: SkillReport = pickle.load(self._file)
+            place = self._file.tell()
+            self._complete(index, report)
+            yield report
+
+    def _complete(self, index: int, report: SkillReport) -> None:
+        for found in self._later.get(index, ()):
+            report.add(found)
+        if index in self._pack.shadowed:
+            report.clients["npx-skills"].reject("duplicate-name", "offers the first skill of a name and folder only")
+        report.scripts = self._scripts.get(index, [])
+        for result in report.scripts:
+            if not result.ok:
+                found = problem("script-case", f"{result.case}: {result.why}", file="evals/scripts.yaml")
+                report.add(found, mend=f"Run it yourself: {result.command}")
+
+    def run_scripts(self, python: Path | None) -> None:
+        """Run the scripts of the skills that have any, and keep how their cases ended."""
+        from skillpack.validate.evals import run_scripts
+
+        results = run_scripts([path for _, path in self.with_scripts], python=python)
+        self._scripts = {index: results[path] for index, path in self.with_scripts if path in results}
+
+    def close(self) -> None:
+        """Drop the reports."""
+        self._file.close()
+
+    def __enter__(self) -> Outcome:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
