@@ -103,7 +103,8 @@ def read_ajet_hierarchical_config(
 ) -> dict[str, Any]:
     """Return a YAML file as it stands (its ``defaults`` unread), with name, folder and backbone replaced where given.
 
-    ``None`` stands for a file that has only the classic preamble. ``write_to`` also writes the result.
+    With a backbone, the defaults of the other one leave the preamble. ``None`` stands for a file
+    that has only the classic preamble. ``write_to`` also writes the result.
     """
     if yaml_fp is None:
         preamble = open_document(default_path("swarm")).tree.to_dict()
@@ -114,11 +115,23 @@ def read_ajet_hierarchical_config(
     for key, value in given.items():
         if value is not None:
             config.setdefault("ajet", {})[key] = value
+    _drop_backbone(config, _OTHER_BACKBONE.get(backbone or "", ""))
     if override_param_callback is not None:
         config = override_param_callback(config)
     if write_to:
         replace_file(Path(write_to), dump_text(config))
     return config
+
+
+_OTHER_BACKBONE = {"verl": "trinity", "debug": "trinity", "trinity": "verl"}
+
+
+def _drop_backbone(config: dict[str, Any], name: str) -> None:
+    """Remove a backbone's defaults from a preamble, where they stand in it."""
+    folders = (config.get("hydra") or {}).get("searchpath")
+    for entries, gone in ((config.get("defaults"), f"{name}_default"), (folders, f"file://ajet/default_config/{name}")):
+        if isinstance(entries, list) and gone in entries:
+            entries.remove(gone)
 
 
 def expand_ajet_hierarchical_config(

@@ -10,10 +10,14 @@ from ajet.copilot.job_rules import LORA_MIN_LR
 from ajet.default_config import verl_mapping
 from ajet.utils.config_tree import ConfigTree, plain
 from skillpack.config.hits import Hit, Values
+from skillpack.config.keys import VERL_SECTIONS
 from skillpack.config.sources import Source
 
 PLACEHOLDER_TASKS = 1000
 """Tasks that the engine loops over in swarm mode; the clients bring the real ones."""
+
+HAND_WRITTEN_SECTIONS = 8
+"""Of verl's 12 top-level sections, how many a file written by hand has at most."""
 
 PLACEHOLDERS = {
     "model.path": "/path/to/model/such/as/Qwen/Qwen2___5-14B-Instruct",
@@ -219,6 +223,8 @@ def names_and_paths(source: Source) -> Iterator[Hit]:
 
 def verl_keys(source: Source) -> Iterator[Hit]:
     """verl's own keys in the user's file that AgentJet sets from its own tree."""
+    if len(VERL_SECTIONS.intersection(source.tree)) > HAND_WRITTEN_SECTIONS:
+        return  # a dump of a released AgentJetJob: it has all of verl's defaults, which nobody meant to set
     for key, targets in verl_mapping().items():
         ours = source.tree.get(key)
         if ours is None and source.unknown_reason(key) is not None:

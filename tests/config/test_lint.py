@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from ajet.utils.config_utils import default_path
+from skillpack.config.keys import VERL_SECTIONS
 from skillpack.config.lint import Finding, lint, rules
 from skillpack.config.sources import read_source
 from skillpack.pack import SCHEMAS
@@ -195,3 +196,9 @@ def test_keys_of_other_releases_are_no_misspellings(tmp_path: Path, key: str) ->
     nested = f"  {section.rpartition('.')[2]}: {{{last}: 1}}" if section != "ajet" else f"  {last}: 1"
     (found,) = findings(write(tmp_path, f"ajet:\n  experiment_name: x\n{nested}\n"))
     assert (found.rule, found.severity, found.key) == ("unknown-key", "warning", key)
+
+
+def test_a_dump_with_all_of_verls_defaults_is_not_blamed_for_them(tmp_path: Path) -> None:
+    verl = "".join(f"{name}: {{}}\n" for name in sorted(VERL_SECTIONS - {"actor_rollout_ref"}))
+    verl += "actor_rollout_ref: {rollout: {n: 1}, actor: {fsdp_config: {_target_: x}}}\n"
+    assert findings(write(tmp_path, f"ajet: {{experiment_name: x}}\n{verl}")) == []

@@ -393,6 +393,17 @@ def test_hierarchical_config_is_the_file_with_replacements(tmp_path: Path) -> No
     assert read_ajet_config(path).ajet.rollout.num_repeat == 2
 
 
+@pytest.mark.parametrize(
+    ("backbone", "left"), [("verl", "verl"), ("debug", "verl"), ("trinity", "trinity"), (None, "verl trinity")]
+)
+def test_the_other_backbones_defaults_leave_the_preamble(tmp_path: Path, backbone: str | None, left: str) -> None:
+    folders = "[file://ajet/default_config/verl, file://ajet/default_config/trinity]"
+    text = f"ajet: {{}}\nhydra: {{searchpath: {folders}}}\ndefaults: [verl_default, trinity_default, _self_]\n"
+    config = read_ajet_hierarchical_config(write(tmp_path / "a.yaml", text), backbone=backbone)
+    assert config["defaults"] == [*(f"{name}_default" for name in left.split()), "_self_"]
+    assert config["hydra"]["searchpath"] == [f"file://ajet/default_config/{name}" for name in left.split()]
+
+
 def test_hierarchical_config_of_nothing_is_a_preamble() -> None:
     config = read_ajet_hierarchical_config(None)
     assert config["ajet"] == {}
