@@ -34,6 +34,7 @@ _BUILTINS = {
     "[",
     "echo",
 }
+_PREFIXES = {"nohup", "exec", "time", "env", "nice", "setsid"}
 _AWAY = re.compile(r"(?:^|[;&|]\s*)(?:nohup|screen|tmux|setsid|disown)\b|&\s*$", re.MULTILINE)
 _KILL = re.compile(r"\b(?:pkill|killall)\b|\bkill\b[^;&|]*\$\(|--autokill\b|(?:^|\s)--kill(?:[ =])")
 
@@ -63,7 +64,7 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
                 words = shlex.split(piece, comments=True)
             except ValueError:
                 continue
-            while words and re.match(r"[A-Za-z_]\w*=", words[0]):
+            while words and (words[0] in _PREFIXES or re.match(r"[A-Za-z_]\w*=", words[0])):
                 words.pop(0)
             if words:
                 yield words

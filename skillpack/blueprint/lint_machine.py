@@ -36,6 +36,12 @@ def values_of(blueprint: Blueprint) -> dict[str, Any]:
         return {}
 
 
+def is_rehearsal(blueprint: Blueprint) -> bool:
+    """Tell whether the commands use no GPU: the debug backbone, or this pack's reference server."""
+    commands = " ".join([*blueprint.commands, blueprint.server_command or ""])
+    return bool(re.search(r"--backbone[ =]debug|ajet\.swarm_cli|skills engine", commands))
+
+
 def server(blueprint: Blueprint) -> Iterator[Check]:
     """A swarm's server: its port is free if the run starts it, it answers if somebody else does."""
     from skillpack.runs.engine import ask_engine
@@ -73,8 +79,7 @@ def server(blueprint: Blueprint) -> Iterator[Check]:
 
 def gpus(blueprint: Blueprint) -> Iterator[Check]:
     """There are as many free GPUs as the configuration asks for."""
-    commands = " ".join([*blueprint.commands, blueprint.server_command or ""])
-    if re.search(r"--backbone[ =]debug|ajet\.swarm_cli|skills engine", commands) or blueprint.server_url:
+    if is_rehearsal(blueprint) or blueprint.server_url:
         return
     values = values_of(blueprint)
     wanted = values.get("ajet.trainer_common.n_gpus_per_node")
@@ -121,9 +126,11 @@ def disk(blueprint: Blueprint) -> Iterator[Check]:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     parameters, source = _parameters(str(values.get("ajet.model.path", "")))
-    count = _checkpoints(values)
+    count = 0 if is_rehearsal(blueprint) else _checkpoints(values)
     if free < 1 << 30:
         yield Check("disk", FAIL, f"{existing} has {_gib(free)} free", "make room, or write elsewhere")
+    elif count == 0:
+        yield Check("disk", OK, f"{existing} has {_gib(free)} free; a rehearsal's checkpoints are small")
     elif parameters is None or count is None:
         what = "the model's size" if parameters is None else "how many checkpoints are written"
         yield Check("disk", OK, f"{existing} has {_gib(free)} free; what checkpoints need is not known ({what})")

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 SSH_OPTIONS = ["-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"]
 SSH_LOST = 255
 """ssh's own exit code when the connection failed: the fate of the remote command is not known."""
+RAY_JOB = Path(__file__).with_name("ray_job.py")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A command of a run: its part's name, the run's id, its folder, and what the run adds to the environment."""
+
+    command: str
+    part: str
+    run_id: str
+    cwd: str | None = None
+    venv_exe: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def script(self) -> str:
+        """Return the command as a script for another machine: folder, PATH and variables first."""
+        lines = [f"cd {shlex.quote(self.cwd)} || exit 127"] if self.cwd else []
+        if self.venv_exe:
+            lines.append(f'export PATH={shlex.quote(str(PurePosixPath(self.venv_exe).parent))}:"$PATH"')
+        lines += [
+            f"export {name}={shlex.quote(value)}"
+            for name, value in sorted({**self.variables, "PYTHONUNBUFFERED": "1"}.items())
+        ]
+        return "\n".join([*lines, f"exec $(command -v bash || command -v sh) -c {shlex.quote(self.command)}"])
 
 
 @dataclass(frozen=True)
@@ -29,23 +55,18 @@ class Backend:
         """Return the backend as JSON data."""
         return {"kind": self.kind, "address": self.address}
 
-    def argv(self, command: str, *, part: str, run_id: str, cwd: str | None, variables: dict[str, str]) -> list[str]:
-        """Return the program and arguments to start for ``command``, a piece of shell.
-
-        ``variables`` are what the run adds to the environment; the local backend has them in
-        its environment already.
-        """
+    def argv(self, task: Task) -> list[str]:
+        """Return the program and arguments to start here; locally, folder and environment are the caller's to set."""
         if self.kind == "ssh":
-            return ["ssh", *SSH_OPTIONS, self.address, remote_script(command, part, run_id, cwd, variables)]
+            return ["ssh", *SSH_OPTIONS, self.address, _remote_start(task)]
         if self.kind == "ray":
-            return [sys.executable, "-m", "skillpack.runs.ray_job", self.address, f"{run_id}-{part}", command]
-        return [shell(), "-c", command]
+            job = {"entrypoint": task.script(), "submission_id": f"{task.run_id}-{task.part}"}
+            return [sys.executable, "-u", str(RAY_JOB), self.address, json.dumps(job)]
+        return [shell(), "-c", task.command]
 
-    def stop_argv(self, *, part: str, run_id: str) -> list[str] | None:
+    def stop_argv(self, part: str, run_id: str) -> list[str] | None:
         """Return a command that ends the part where it runs, or None if ending its process here does."""
-        if self.kind == "ssh":
-            return ["ssh", *SSH_OPTIONS, self.address, remote_stop(part, run_id)]
-        return None
+        return ["ssh", *SSH_OPTIONS, self.address, _remote_stop(part, run_id)] if self.kind == "ssh" else None
 
 
 def shell() -> str:
@@ -57,30 +78,23 @@ def _pid_file(part: str, run_id: str) -> str:
     return f"/tmp/ajet-run-{run_id}-{part}.pid"
 
 
-def remote_script(command: str, part: str, run_id: str, cwd: str | None, variables: dict[str, str]) -> str:
-    """Return the line for the remote shell: note the group's id, go to ``cwd``, run ``command`` in its own session."""
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in sorted(variables.items()))
-    inner = "; ".join(
-        part_
-        for part_ in (
-            f"echo $$ > {_pid_file(part, run_id)}",
-            f"cd {shlex.quote(cwd)} || exit 127" if cwd else "",
-            f"export {exports}" if exports else "",
-            f"exec $(command -v bash || command -v sh) -c {shlex.quote(command)}",
-        )
-        if part_
-    )
+def _remote_start(task: Task) -> str:
+    """Return the line for the remote shell: run the script in a session of its own and note the session's id."""
+    inner = f"echo $$ > {_pid_file(task.part, task.run_id)}\n{task.script()}"
     # setsid -w waits and passes the exit code on; the session outlives a broken connection
     return f"exec setsid -w sh -c {shlex.quote(inner)} < /dev/null"
 
 
-def remote_stop(part: str, run_id: str) -> str:
-    """Return the line for the remote shell that ends the part's session: TERM, ten seconds, KILL."""
+def _remote_stop(part: str, run_id: str) -> str:
+    """Return the line for the remote shell that ends the part's session: TERM, ten seconds, KILL.
+
+    The pid in the file counts only while that process carries the run's id in its environment,
+    so that a pid which somebody else got since is never touched.
+    """
     file = _pid_file(part, run_id)
     return (
-        f"p=$(cat {file} 2>/dev/null) || exit 0; "
-        'grep -qzx "AJET_RUN_ID=' + run_id + '" "/proc/$p/environ" 2>/dev/null || '
-        'pgrep -s "$p" >/dev/null 2>&1 || exit 0; '
+        f"p=$(cat {file} 2>/dev/null) || exit 0; rm -f {file}; "
+        f"tr '\\0' '\\n' < /proc/$p/environ 2>/dev/null | grep -qx AJET_RUN_ID={run_id} || exit 0; "
         'pkill -TERM -s "$p"; n=0; while pgrep -s "$p" >/dev/null && [ $n -lt 100 ]; do n=$((n+1)); sleep 0.1; done; '
-        f'pkill -KILL -s "$p"; rm -f {file}'
+        'pkill -KILL -s "$p"; true'
     )

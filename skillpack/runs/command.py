@@ -24,7 +24,8 @@ def run_group() -> None:
     """Take an AgentJet experiment from its blueprint to finish.flag, whatever happens to the shell or to tmux."""
 
 
-def _duration(_: Any, parameter: Any, value: str | None) -> float | None:
+def duration(_: Any, parameter: Any, value: str | None) -> float | None:
+    """Read a duration on the command line; a bare number is seconds. Raises BadInput."""
     from skillpack.blueprint.durations import BadDuration, parse_duration
 
     if value is None:
@@ -52,17 +53,18 @@ def start_options(function: Any) -> Any:
         click.option(
             "--server-url", metavar="URL", help="Where the swarm server answers, if the blueprint does not say."
         ),
-        click.option("--observe", callback=_duration, default="2s", help="How long to look for a failure at once."),
-        click.option("--kill-after", callback=_duration, default="30s", help="Patience between TERM and KILL."),
-        click.option("--server-timeout", callback=_duration, default="10min", help="Patience for the swarm server."),
-        click.option("--first-step-timeout", callback=_duration, default="20min", help="Patience for the first step."),
+        click.option("--observe", callback=duration, default="2s", help="How long to look for a failure at once."),
+        click.option("--kill-after", callback=duration, default="30s", help="Patience between TERM and KILL."),
+        click.option("--server-timeout", callback=duration, default="10min", help="Patience for the swarm server."),
+        click.option("--first-step-timeout", callback=duration, default="20min", help="Patience for the first step."),
     ]
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def _options(kwargs: dict[str, Any]) -> Options:
+def options_from(kwargs: dict[str, Any]) -> Options:
+    """Return how to start a run, from the values of ``start_options``. Raises BadInput."""
     from skillpack.runs.backends import Backend
     from skillpack.runs.start import Options
 
@@ -89,7 +91,7 @@ def _options(kwargs: dict[str, Any]) -> Options:
 )
 @click.argument("blueprint", type=click.Path(path_type=Path))
 @start_options
-@click.option("--max-time", callback=_duration, help="Instead of the blueprint's exp_max_time.")
+@click.option("--max-time", callback=duration, help="Instead of the blueprint's exp_max_time.")
 @json_option
 def start(blueprint: Path, max_time: float | None, as_json: bool, **kwargs: Any) -> None:
     """Start the run of a blueprint; refuses one that lives or has ended."""
@@ -101,7 +103,7 @@ def start(blueprint: Path, max_time: float | None, as_json: bool, **kwargs: Any)
     plan = read_blueprint(blueprint)
     if max_time is not None:
         plan = replace(plan, max_time=max_time)
-    _show_started(plan, start_run(plan, _options(kwargs)), as_json)
+    _show_started(plan, start_run(plan, options_from(kwargs)), as_json)
 
 
 @run_group.command(
@@ -143,7 +145,7 @@ def attempt(
     if note_only:
         emit({"dir": str(run.path), "noted": True}, as_json=as_json, text=f"noted in {run.attempts}")
         return
-    _show_started(plan, restart_run(run, plan, _options(kwargs)), as_json)
+    _show_started(plan, restart_run(run, plan, options_from(kwargs)), as_json)
 
 
 def _show_started(plan: Blueprint, status: Status, as_json: bool) -> None:
@@ -168,11 +170,11 @@ def _show_started(plan: Blueprint, status: Status, as_json: bool) -> None:
 
 @run_group.command("watch", example="scripts/run.py watch DIR --for 2min --json", exit_codes=ENDS)
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--for", "seconds", callback=_duration, default="30s", help="How long to look at most.")
+@click.option("--for", "seconds", callback=duration, default="30s", help="How long to look at most.")
 @click.option(
     "--steps", default=1, show_default=True, type=click.IntRange(min=0), help="Return after so many new steps (0: no)."
 )
-@click.option("--silence-after", callback=_duration, help="Silence that counts as a hang (default: 3 median steps).")
+@click.option("--silence-after", callback=duration, help="Silence that counts as a hang (default: 3 median steps).")
 @json_option
 def watch_command(directory: Path, seconds: float, steps: int, silence_after: float | None, as_json: bool) -> None:
     """Wait until something worth reading happens; say what, and how long to wait next."""

@@ -13,6 +13,17 @@ class GpusBusy(Exception):
     """Another run of this user holds one of the GPUs."""
 
 
+def gpus_are_free(visible: str) -> bool:
+    """Tell whether nobody leases one of these GPUs now."""
+    try:
+        leases = take_gpus(visible)
+    except GpusBusy:
+        return False
+    for lease in leases:
+        os.close(lease)
+    return True
+
+
 def take_gpus(visible: str | None) -> list[int]:
     """Lease the GPUs named by a ``CUDA_VISIBLE_DEVICES`` text for the life of this process.
 

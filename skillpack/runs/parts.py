@@ -77,7 +77,7 @@ def child_environment(environment: dict[str, str], record: dict[str, Any]) -> di
     child = {**environment, **spec["variables"], RUN_VARIABLE: record["id"], "PYTHONUNBUFFERED": "1"}
     for name in ("TMUX", "TMUX_PANE"):
         child.pop(name, None)
-    if spec.get("venv_exe"):
+    if spec.get("venv_exe") and record["backend"]["kind"] == "local":
         folder = str(Path(spec["venv_exe"]).parent)
         child["PATH"] = os.pathsep.join([folder, child.get("PATH", os.defpath)])
     return child

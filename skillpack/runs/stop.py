@@ -48,7 +48,7 @@ def stop_run(run: RunDir, reason: str) -> Status:
 def _stop_far(status: Status) -> None:
     backend = Backend.from_json(status.record["backend"])
     for part in status.record["parts"]:
-        argv = backend.stop_argv(part=part["name"], run_id=status.record["id"])
+        argv = backend.stop_argv(part["name"], status.record["id"])
         if argv:
             subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from skillpack.files import write_atomically
 from skillpack.runs import process
-from skillpack.runs.backends import Backend
+from skillpack.runs.backends import SSH_LOST, Backend, Task
 from skillpack.runs.engine import ask_engine
 from skillpack.runs.gpus import GpusBusy, take_gpus
 from skillpack.runs.heart import Heart
@@ -152,13 +152,15 @@ class Supervisor:
     # ---- parts ------------------------------------------------------------------------------
 
     def _start(self, part: Part) -> None:
-        argv = self.backend.argv(
-            part.command,
+        task = Task(
+            command=part.command,
             part=part.name,
             run_id=self.record["id"],
             cwd=self.spec.get("codebase_dir"),
+            venv_exe=self.spec.get("venv_exe"),
             variables={**self.spec["variables"], RUN_VARIABLE: self.record["id"]},
         )
+        argv = self.backend.argv(task)
         cwd = self.spec.get("codebase_dir") if self.backend.kind == "local" else str(self.run_dir.path)
         part.log.parent.mkdir(parents=True, exist_ok=True)
         with part.log.open("ab", buffering=0) as log:
@@ -200,8 +202,8 @@ class Supervisor:
         patience = self.spec["kill_after"]
         running = [part.name for part in self.parts if part.pid and not part.ended]
         for part in self.parts:
-            stop = self.backend.stop_argv(part=part.name, run_id=self.record["id"])
-            if stop and part.pid and (not part.ended or part.code == 255):
+            stop = self.backend.stop_argv(part.name, self.record["id"])
+            if stop and part.pid and (not part.ended or part.code == SSH_LOST):
                 with suppress(OSError, subprocess.TimeoutExpired):
                     subprocess.run(stop, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience + 20)
         found = process.descendants(os.getpid())

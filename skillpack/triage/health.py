@@ -32,7 +32,8 @@ class Finding:
 
 
 @cache
-def _checks() -> list[dict[str, Any]]:
+def checks() -> list[dict[str, Any]]:
+    """Return the checks of ``health.yaml``, in order."""
     document = yaml.safe_load((Path(__file__).parent / "health.yaml").read_text(encoding="utf-8"))
     return list(document["checks"])
 
@@ -44,7 +45,7 @@ def check_health(recent: Steps, earliest: Steps) -> list[Finding]:
     is told from a single step.
     """
     findings = []
-    for check in _checks():
+    for check in checks():
         finding = _run(check, recent, earliest)
         if finding:
             findings.append(finding)
