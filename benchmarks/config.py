@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from ajet.copilot.job import AgentJetJob
-from ajet.utils.config_utils import default_path, load_config
+from ajet.utils.config_loading import default_path, load_config
 from skillpack.config.lint import lint
 from skillpack.config.sources import read_source
 

@@ -18,8 +18,8 @@ from ajet.copilot.job_rules import check_effective, check_kwargs
 from ajet.default_config import kwarg_table
 from ajet.default_config.ajet_config_schema import Config
 from ajet.utils.config_layers import open_document
+from ajet.utils.config_loading import compose_document, default_path, require_ajet, require_preamble
 from ajet.utils.config_tree import ConfigError, ConfigNotImplementedError, Origin, caller_origin
-from ajet.utils.config_utils import compose_document, default_path, require_ajet, require_preamble
 from ajet.utils.config_yaml import dump_text
 from ajet.utils.files import replace_file
 

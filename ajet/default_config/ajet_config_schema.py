@@ -24,7 +24,7 @@ class Config(ConfigTree):
         if ajet is not None:
             self.ajet = ajet
             return
-        from ajet.utils.config_utils import load_config  # imports this package
+        from ajet.utils.config_loading import load_config  # imports this package
 
         self.merge(load_config())
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ajet.default_config import kwarg_table, schema, verl_mapping
+from ajet.utils.config_loading import load_config
 from ajet.utils.config_tree import closest
-from ajet.utils.config_utils import load_config
 from skillpack.script import BadInput
 
 VERL_SECTIONS = frozenset(

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from ajet.copilot.job import ADDED
 from ajet.default_config import kwarg_table
-from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
-from ajet.utils.config_utils import (
+from ajet.utils.config_loading import (
     compose_document,
     default_path,
     layers_of,
@@ -20,6 +19,7 @@ from ajet.utils.config_utils import (
     open_source,
     require_ajet,
 )
+from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
 from ajet.utils.config_yaml import Document
 from skillpack.config.job_call import JobCall, Reading, Unknown
 from skillpack.config.jobs import choose_job, read_jobs
