@@ -1,6 +1,6 @@
 """Speed of the step simulation: 10,000 clients and 1,000 steps, against the time that the steps stand for.
 
-    python benchmarks/capacity_simulation.py
+python benchmarks/capacity_simulation.py
 """
 
 from __future__ import annotations
