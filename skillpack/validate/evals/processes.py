@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple, NoReturn
 
 PR_SET_PDEATHSIG = 1
@@ -113,7 +114,7 @@ def guard(command: Sequence[str]) -> NoReturn:
     """Run ``command`` and exit with its code; end it, and all that it started, on SIGTERM or if the parent dies."""
     adopt_orphans()
     end_with_parent()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt_once)
     code = 128 + signal.SIGTERM
     try:
         child = subprocess.Popen(command)
@@ -126,6 +127,12 @@ def guard(command: Sequence[str]) -> NoReturn:
     finally:
         kill_below(os.getpid())
     sys.exit(code)
+
+
+def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise KeyboardInterrupt and ignore further signals: one comes for each thread of a parent that dies."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _prctl(option: int, value: int) -> None:

@@ -74,6 +74,7 @@ def serve() -> None:
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signum, signal.SIG_IGN)
     processes.kill_below(os.getpid())
     os._exit(128 + signum)
 
