@@ -45,6 +45,19 @@ TIE = 0.05
 """Phases whose measured shares of a step are nearer than this are both the bottleneck."""
 
 
+NOT_COVERED = """\
+## What this does not show
+
+- Contention for the LLM: the reference engine has no GPU. That part of the model is exact for its assumptions (tests
+  compare it with the closed queue's known values), but it has not been compared with a vLLM engine here.
+- `task-first` threads where more threads than slots wait: which of them gets a slot depends on the server. The model
+  takes it for chance, as with released clients that ask every two seconds; tests compare it with an event loop.
+  The clients of this grid claim first and then take their task, except the throttled ones, which cannot.
+- Steps of minutes to hours. Durations here are about a second, so the costs between episodes weigh more than they do
+  in a real training.
+"""
+
+
 def grid() -> list[Point]:
     """Return the points: a full grid of the main factors, and points for what else the model knows."""
     pools = [(1, 6), (2, 5), (1, 24)]
@@ -200,6 +213,7 @@ def table(rows: list[dict], steps: int, at_once: int) -> str:
             head,
             *(line(row) for row in rows),
             "",
+            NOT_COVERED,
         ]
     )
 

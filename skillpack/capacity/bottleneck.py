@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from skillpack.capacity import inputs as keys
 from skillpack.capacity.limits import LLM_CALLS, Limit, ceiling_of
 from skillpack.capacity.queueing import slowdown
 from skillpack.capacity.workload import Durations, Workload
+from skillpack.script import Unavailable
 
 if TYPE_CHECKING:
     from skillpack.capacity.predict import Prediction
@@ -19,6 +20,15 @@ GAIN_STEPS = 200
 
 STRAGGLERS, UPDATE, TIMEOUTS, RESUME = "stragglers", "update", "timeouts", "resume"
 CLIENTS_STALL = "clients never start enough tasks"
+
+
+def simulator() -> Callable[[Workload, int, int], Simulation | None]:
+    """Return ``simulate``. Raises Unavailable without numpy."""
+    try:
+        from skillpack.capacity.simulate import simulate
+    except ImportError:
+        raise Unavailable("numpy is not installed", hint="pip install 'agentjet-skills[engine]'") from None
+    return simulate
 
 
 def phase_shares(workload: Workload, simulation: Simulation | None) -> dict[str, float]:
@@ -62,8 +72,7 @@ def gains(prediction: Prediction, steps: int = GAIN_STEPS, seed: int = 0) -> lis
     The limit that sets the concurrency is doubled, and so is the one on LLM calls; stragglers are
     given the mean duration; the patience with vanished clients and the update time are halved.
     """
-    from skillpack.capacity.simulate import simulate
-
+    simulate = simulator()
     workload = prediction.workload
     base = simulate(workload, steps, seed)
     if base is None:

@@ -96,7 +96,10 @@ def with_kv_cache(
     if cache is None or cache["sequences"] is None:
         return inputs
     sure = available_kv_gib is not None and not report["assumptions"]
-    source = f"{cache['available_gib']} GiB on each of {cache['engines']} engines, {report['model']['source']}"
+    source = (
+        f"requests of max_model_len in {cache['available_gib']} GiB on each of {cache['engines']} engines,"
+        f" {report['model']['source']}; shorter ones: more"
+    )
     item = keys.Input(cache["sequences"], source, keys.KNOWN if sure else keys.ASSUMED)
     return Inputs({keys.KV_SEQUENCES: item}).over(inputs)
 

@@ -87,17 +87,10 @@ class Server:
             raise Unavailable(f"{self.url} is not a swarm server", expected="engine_status in /get_engine_status")
         pool = self._pool()
         records = self._ask("POST", "/get_episode_buffer").get("buffer")
-        details = pool.get("running_episode_details") or {}
-        return Snapshot(
-            engine="reference" if health.get("engine") == "reference" else "unknown",
-            status=str(status["engine_status"]),
-            global_step=status.get("global_step"),
-            running=tuple(_running(uuid, record) for uuid, record in details.items()),
-            waiting=_registered(records),
-            clients=tuple((pool.get("swarm_client_instruction") or {}).get("active_clients") or ()),
-            pool=pool,
-            capacity=pool.get("capacity") or {},
-        )
+        try:
+            return _snapshot(health, status, pool, records)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise Unavailable(f"{self.url} answers in another form than swarm servers do: {error}") from None
 
     def _pool(self) -> dict[str, Any]:
         pool: dict[str, Any] = {}
@@ -120,6 +113,20 @@ class Server:
         if not isinstance(document, dict):
             raise Unavailable(f"{self.url}{path} did not answer with an object", hint=hint)
         return document
+
+
+def _snapshot(health: dict[str, Any], status: dict[str, Any], pool: dict[str, Any], records: Any) -> Snapshot:
+    details = pool.get("running_episode_details") or {}
+    return Snapshot(
+        engine="reference" if health.get("engine") == "reference" else "unknown",
+        status=str(status["engine_status"]),
+        global_step=status.get("global_step"),
+        running=tuple(_running(uuid, record) for uuid, record in details.items()),
+        waiting=_registered(records),
+        clients=tuple((pool.get("swarm_client_instruction") or {}).get("active_clients") or ()),
+        pool=pool,
+        capacity=dict(pool.get("capacity") or {}),
+    )
 
 
 def _registered(records: Any) -> int | None:

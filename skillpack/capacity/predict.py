@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
-from skillpack.capacity.bottleneck import name_bottleneck, phase_shares
+from skillpack.capacity.bottleneck import name_bottleneck, phase_shares, simulator
 from skillpack.capacity.inputs import Inputs
 from skillpack.capacity.limits import (
     CLASSIC,
@@ -89,12 +89,10 @@ def predict(inputs: Inputs, engine: str | None = None, steps: int = STEPS, seed:
     Raises BadInput that names what is missing: max_env_worker, num_repeat, train_batch_size and
     the duration of an episode are needed.
     """
-    from skillpack.capacity.simulate import simulate
-
     engine = engine or default_engine(inputs)
     limits = limits_of(inputs, (engine,))
     workload, assumed = workload_of(inputs, limits, engine)
-    simulation = simulate(workload, steps, seed)
+    simulation = simulator()(workload, steps, seed)
     shares = phase_shares(workload, simulation)
     return Prediction(
         engine, workload, limits, simulation, name_bottleneck(workload, limits, engine, shares), shares, assumed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .helpers import ReleasedServer, answer_of, limit, run_script
 
 POOL = {
@@ -93,3 +95,19 @@ def test_no_server_is_code_3() -> None:
 
 def test_an_address_that_is_none_is_code_2() -> None:
     assert run_script("live", "--url", "localhost:10086").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        {"running_episode_details": ["e1"]},
+        {"running_episode_details": {"e1": "claimed"}},
+        {"swarm_client_instruction": [1]},
+        {"capacity": 5},
+    ],
+)
+def test_a_server_of_another_kind_is_code_3(released_server: ReleasedServer, pool: dict) -> None:
+    released_server.pool = pool
+    done = run_script("live", "--url", released_server.url)
+    assert done.returncode == 3
+    assert "answers in another form" in done.stderr
