@@ -84,8 +84,13 @@ def read_document(path: str | os.PathLike[str], layer: str = "file") -> Document
         raise ConfigError(f"{path}: is a folder, a YAML file was expected; name the file in it") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    text, encoding = _decode(data, str(path))
-    document = parse_document(text, str(path), layer)
+    return parse_bytes(data, str(path), layer)
+
+
+def parse_bytes(data: bytes, name: str, layer: str = "text") -> Document:
+    """Parse the bytes of a YAML file, in UTF-8 or what a byte-order mark says. Raises ConfigError."""
+    text, encoding = _decode(data, name)
+    document = parse_document(text, name, layer)
     document.encoding = encoding
     return document
 

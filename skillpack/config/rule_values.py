@@ -147,7 +147,7 @@ def file_form(source: Source) -> Iterator[Hit]:
     document = source.document
     if document is None:
         return
-    if source.job is None and Path(document.name).suffix != ".yaml":
+    if source.job is None and source.path.suffix and Path(document.name).suffix != ".yaml":
         yield Hit("yaml-suffix", (), {"name": Path(document.name).name})
     if document.encoding.startswith(("utf-16", "utf-32")):
         yield Hit("file-encoding", (), {"encoding": document.encoding.upper()}, file=document.name)

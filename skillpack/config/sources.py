@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +21,12 @@ from ajet.utils.config_loading import (
     require_ajet,
 )
 from ajet.utils.config_tree import ConfigError, ConfigTree, Origin
-from ajet.utils.config_yaml import Document
+from ajet.utils.config_yaml import Document, parse_bytes
 from skillpack.config.job_call import JobCall, Reading, Unknown
 from skillpack.config.jobs import choose_job, read_jobs
 from skillpack.script import BadInput
+
+STDIN = "-"
 
 FOLDERS_UP = 8
 """Folders above a script in which a relative ``base_yaml_config`` is looked for."""
@@ -104,8 +107,8 @@ def read_source(path: str | Path, job: str | None = None) -> Source:
     """Return the configuration of a YAML file or of an AgentJetJob call in a client script, which is read, not run.
 
     A script with several calls needs ``job`` (a number, variable or experiment name), which may
-    also stand behind the path: ``train.py#2``. ``default:swarm`` and ``default:classic`` are the
-    packaged defaults. Raises BadInput.
+    also stand behind the path: ``train.py#2``. ``-`` is YAML on standard input, ``default:swarm``
+    and ``default:classic`` are the packaged defaults. Raises BadInput.
     """
     name, job = _split(path, job)
     if _is_script(name):
@@ -143,7 +146,7 @@ def _is_script(name: str) -> bool:
     suffix = Path(name).suffix.lower()
     if suffix in (".py", ".pyw"):
         return True
-    if suffix in (".yaml", ".yml") or name.startswith("default:"):
+    if suffix in (".yaml", ".yml") or name == STDIN or name.startswith("default:"):
         return False
     if not Path(name).exists():
         raise BadInput(f"{name}: there is no such file", expected="a .yaml file or a .py client script")
@@ -157,7 +160,10 @@ def _from_yaml(name: str) -> Source:
             raise BadInput(f"{name}: there are two sets of defaults", expected="default:swarm or default:classic")
         document, folder = open_source(default_path(mode))
         return Source(Path(name), load_config(mode=mode), layers_of(document, folder))
-    document, folder = open_source(Path(name))
+    if name == STDIN:
+        document, folder = parse_bytes(sys.stdin.buffer.read(), "standard input"), None
+    else:
+        document, folder = open_source(Path(name))
     require_ajet(document)
     return Source(Path(name), compose_document(document, folder), layers_of(document, folder), document)
 

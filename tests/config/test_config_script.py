@@ -21,9 +21,9 @@ SKILL = skills_dir() / "swarm-configuration"
 EXAMPLES = Path(__file__).parent / "lint"
 
 
-def config(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def config(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SKILL / "scripts" / "config.py"), *args]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60)
 
 
 def document(*args: str, cwd: Path, code: int = 0) -> Any:
@@ -173,6 +173,19 @@ def test_lint_exit_codes(tmp_path: Path) -> None:
     assert document("lint", warning, "--strict", cwd=tmp_path, code=1)["ok"] is False
     assert document("lint", error, cwd=tmp_path, code=1)["counts"]["error"] == 1
     assert config("lint", "gone.yaml", cwd=tmp_path).returncode == 2
+
+
+def test_a_dash_is_yaml_on_standard_input(tmp_path: Path) -> None:
+    text = "ajet: {experiment_name: x, rollout: {gamma: 2}}\nhydra: {}\ndefaults: [ajet_swarm_default, _self_]\n"
+    done = config("lint", "-", cwd=tmp_path, stdin=text)
+    assert done.returncode == 1
+    assert done.stdout.count("error") == 2  # the finding, and the count
+    assert "gamma-not-one" in done.stdout
+    assert config("lint", "-", cwd=tmp_path, stdin="a: [").returncode == 2
+    command = [sys.executable, str(SKILL / "scripts" / "config.py"), "lint", "-"]
+    done_in_bytes = subprocess.run(command, input=b"ajet: \xff", capture_output=True, timeout=60)
+    assert done_in_bytes.returncode == 2
+    assert b"save it as UTF-8" in done_in_bytes.stderr
 
 
 def test_lint_checks_every_job_of_a_script(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ job_option = click.option("--job", metavar="N|NAME", help="Which AgentJetJob cal
 def config():
     """Explain, compare, lint and dump configurations.
 
-    A SOURCE is a YAML file, a client script with an AgentJetJob call (read, not run; FILE.py#N or FILE.py#NAME picks
-    one of several), default:swarm or default:classic.
+    A SOURCE is a YAML file (- is standard input), a client script with an AgentJetJob call (read, not run; FILE.py#N
+    or FILE.py#NAME picks one of several), default:swarm or default:classic.
     """
 
 
