@@ -197,13 +197,16 @@ def _glyphs() -> frozenset[int]:
     return frozenset(found)
 
 
-def drawable(text: str) -> str:
-    """Return ``text`` with the characters that no installed font has written as ``\\uXXXX``, not as boxes."""
+def drawable(text: str, most: int = 60) -> str:
+    """Return ``text`` as it can be drawn: what no installed font has as ``\\uXXXX``, not as boxes; the middle left out
+    where it has more than ``most`` characters."""
     glyphs = _glyphs()
-    return "".join(
+    written = "".join(
         char if ord(char) in glyphs else " " if char.isspace() else char.encode("unicode_escape").decode()
         for char in text
     )
+    half = most // 2
+    return written if len(written) <= most else f"{written[:half]} … {written[-half:]}"
 
 
 def _panels(source: Any, keys: Sequence[str] | None) -> list[Panel]:

@@ -64,6 +64,7 @@ def test_a_text_without_glyphs_is_escaped_not_boxed(tmp_path: Path, recwarn: pyt
     assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]
     assert drawable("\U00013000") == "\\U00013000"
     assert drawable("a/b_é") == "a/b_é"
+    assert drawable("k" * 512) == "k" * 30 + " … " + "k" * 30
     assert font_families()[0] == "DejaVu Sans"
 
 
