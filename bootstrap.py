@@ -88,20 +88,23 @@ def install_tools():
 
 
 def test(arguments):
-    """Lint, check types and run the tests; return the first exit code that is not 0."""
-    checks = []
-    if not arguments:
-        checks = [
-            ["ruff", "check", "--quiet", "."],
-            ["ruff", "format", "--check", "--quiet", "."],
-            ["mypy"],
-        ]
-    for check in checks:
+    """Lint, check types, validate the pack's own skills and run the tests; return the first exit code that is not 0.
+
+    With arguments only pytest runs, with these.
+    """
+    checks = [
+        ["ruff", "check", "--quiet", "."],
+        ["ruff", "format", "--check", "--quiet", "."],
+        ["mypy"],
+        ["skillpack", "validate"],
+        ["pytest", "-n", "2", "--dist", "loadfile"],
+    ]
+    for check in [["pytest", *arguments]] if arguments else checks:
         sys.stderr.write("$ " + " ".join(check) + "\n")
         code = run([PYTHON, "-m", *check])
         if code:
             return code
-    return run([PYTHON, "-m", "pytest", *(arguments or ["-n", "2", "--dist", "loadfile"])])
+    return 0
 
 
 def main():
