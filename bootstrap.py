@@ -45,7 +45,10 @@ def make_venv():
         return
     if run([sys.executable, "-m", "venv", "--clear", VENV], stdout=subprocess.DEVNULL) == 0:
         return
-    if shutil.which("uv") and run(["uv", "venv", "--quiet", "--clear", "--seed", "--python", sys.executable, VENV]) == 0:
+    if (
+        shutil.which("uv")
+        and run(["uv", "venv", "--quiet", "--clear", "--seed", "--python", sys.executable, VENV]) == 0
+    ):
         return
     fail(
         "this Python cannot make a virtual environment: its venv or ensurepip module is missing\n"
