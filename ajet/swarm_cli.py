@@ -23,7 +23,7 @@ class Unreachable(click.ClickException):
     exit_code = 3
 
 
-def read_latency(_: click.Context, __: click.Parameter, text: str) -> tuple[float, float]:
+def read_latency(context: click.Context, parameter: click.Parameter, text: str) -> tuple[float, float]:
     """Read ``0.5`` or ``0.2-3`` as the least and the most seconds of a reply."""
     ends = text.split("-", 1)
     try:
@@ -31,7 +31,9 @@ def read_latency(_: click.Context, __: click.Parameter, text: str) -> tuple[floa
     except ValueError:
         seconds = (-1.0, -1.0)
     if not 0 <= seconds[0] <= seconds[1] < float("inf"):
-        raise click.BadParameter(f"{text!r} is no time; expected seconds such as 0.5, or a range such as 0.2-3")
+        raise click.BadParameter(
+            f"{text!r} is no time; expected seconds such as 0.5, or a range such as 0.2-3", context, parameter
+        )
     return seconds
 
 

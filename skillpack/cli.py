@@ -17,6 +17,7 @@ COMMANDS = {
     "install": ("skillpack.install.command", "Install skills for Claude Code and Codex."),
     "list": ("skillpack.validate.command", "List the skills of a folder."),
     "prompt": ("skillpack.install.prompt", "Print a text to paste into an assistant that installs skills."),
+    "rehearse": ("skillpack.rehearse.command", "Run a training client on a laptop and say whether it would train."),
     "uninstall": ("skillpack.install.command", "Remove installed skills."),
     "update": ("skillpack.install.command", "Bring installed skills to the version of this pack."),
     "validate": ("skillpack.validate.command", "Check skills: files, rules and scripts."),

@@ -121,6 +121,7 @@ class Trainer:
         self.collection = self._new_collection()
         for episode in kept:
             self.collection.add(episode)
+            self.pool.note_ended(episode)
         self.pool.status.set(ROLLING, global_step=step)
         await self.rollout(self.collection, lambda episode: store.record(step, episode))
         timing["gen"] = time.perf_counter() - start

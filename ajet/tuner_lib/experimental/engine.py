@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ajet.backbone.policies import make_policy
 from ajet.backbone.settings import RunSettings, read_config, read_settings
@@ -30,7 +32,7 @@ class EngineOptions:
     """How the reference engine is run; none of it is part of a configuration.
 
     ``slots`` is how the worker slots are counted (see ``count_slots``); relative paths of the
-    configuration lie under ``base_dir``; ``train_batch_size`` replaces the configuration's.
+    configuration lie under ``base_dir``; ``overrides`` replaces settings of the configuration.
     """
 
     policy: str = "learn"
@@ -38,7 +40,7 @@ class EngineOptions:
     slots: str = "documented"
     base_dir: Path | None = None
     chaos: ChaosOptions = field(default_factory=ChaosOptions)
-    train_batch_size: int | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine:
@@ -53,6 +55,7 @@ class Engine:
         self.settings: RunSettings | None = None
         self.trainer: Trainer | None = None
         self.failure: Exception | None = None
+        self.run_id: str | None = None
         self._relaunch: Callable[[], None] | None = None
         self._restarting = False
         self._task: asyncio.Task[None] | None = None
@@ -92,11 +95,9 @@ class Engine:
     def _settings(self, text: str) -> RunSettings:
         options = self.options
         settings = read_settings(text, slots=options.slots, base_dir=options.base_dir)
-        if options.train_batch_size is None:
-            return settings
-        batch = options.train_batch_size
-        cap = count_slots(settings.max_env_worker, settings.num_repeat, batch, options.slots)
-        return replace(settings, train_batch_size=batch, cap=cap)
+        settings = replace(settings, **options.overrides)
+        cap = count_slots(settings.max_env_worker, settings.num_repeat, settings.train_batch_size, options.slots)
+        return replace(settings, cap=cap)
 
     def launch(
         self,
@@ -115,6 +116,7 @@ class Engine:
         replace_file(settings.experiment_dir / "yaml_backup.yaml", config_text)
         self.settings = settings
         self.failure = None
+        self.run_id = uuid.uuid4().hex
         self.policy = make_policy(self.options.policy, seed=self.options.seed)
         self.trainer = Trainer(self.pool, self.policy, settings, rollout, validation)
         self._relaunch = lambda: self.launch(settings, config_text, rollout, validation)

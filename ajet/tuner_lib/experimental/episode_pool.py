@@ -74,6 +74,11 @@ class EpisodePool:
         """How many episodes are claimed now: the Running Episodes gauge."""
         return len(self._claimed)
 
+    @property
+    def waiting(self) -> int:
+        """How many claims are being held until there is an episode."""
+        return len(self._waiters)
+
     def _tell(self, event: str, episode: Episode, **more: Any) -> None:
         self.counts[event] += 1
         for listener in self.listeners:
@@ -248,6 +253,10 @@ class EpisodePool:
         self._tell("ended", episode, reward=reward, task_id=request.task_id, seconds=completed.seconds)
         self._forget(episode, completed)
         return ""
+
+    def note_ended(self, episode: CompletedEpisode) -> None:
+        """Take note of an episode that ended before a restart: a client that ends it again is told yes."""
+        self._ended[episode.episode_uuid] = episode.client_uuid
 
     def abort(self, episode_uuid: str, client_uuid: str) -> None:
         """Give an episode back unfinished; an unknown episode is no fault.

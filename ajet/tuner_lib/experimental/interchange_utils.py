@@ -67,12 +67,17 @@ class UpdateEngineStatusRequest(BaseModel):
 
 
 class EngineStatusResponse(BaseModel):
-    """The engine status; ``revision`` (additive) grows with each change and can be waited on."""
+    """The engine status.
+
+    ``revision`` (additive) grows with each change and can be waited on; ``run`` (additive) differs
+    with each start of the engine, and claims are good within one run only.
+    """
 
     engine_status: str
     engine_status_detail: str | None = None
     global_step: int | None = None
     revision: int = 0
+    run: str | None = None
 
 
 class BoolResponse(BaseModel):

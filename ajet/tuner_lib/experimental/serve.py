@@ -86,7 +86,7 @@ async def _serve(
 ) -> None:
     server = SwarmServer(options)
     server.base_url = url_of(listener)
-    web = Uvicorn(web_config(server.chaos if options.chaos.any else server.app))
+    web = Uvicorn(web_config(server.asgi))
     if config_text is not None:
         server.engine.sync_config(config_text)
         server.engine.start()

@@ -16,7 +16,7 @@ import uuid
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -24,6 +24,7 @@ import httpx
 from ajet.schema.task import Task, WorkflowOutput
 from ajet.task_rollout.collection import AGREE_METHODS
 from ajet.tuner_lib.as_oai_baseurl_apikey import OpenaiBaseUrlAndApiKey
+from ajet.tuner_lib.experimental.delivery import FIRST_PAUSE, deliver
 from ajet.tuner_lib.experimental.engine_status import (
     BOOTING,
     COLLECTING,
@@ -78,6 +79,14 @@ class SwarmServerOfflineError(RuntimeError):
     """The engine went OFFLINE while this client was waiting for it."""
 
 
+class _Claim(NamedTuple):
+    """An episode that this client holds: when it began (monotonic), its timeout (s), the engine's run."""
+
+    begun: float
+    timeout: float
+    run: str | None
+
+
 class SwarmClient:
     """A swarm client, known to the server by ``client_uuid``; may be shared by many threads.
 
@@ -99,7 +108,7 @@ class SwarmClient:
         self.agentjet_job = agentjet_job
         self.client_uuid = str(uuid.uuid4())
         self._lock = threading.Lock()
-        self._claims: dict[str, tuple[float, float]] = {}
+        self._claims: dict[str, _Claim] = {}
         self._throttle = Throttle(self.client_uuid)
         self._throttle_lock = threading.Lock()
         if auto_start_swarm_server:
@@ -138,7 +147,7 @@ class SwarmClient:
             "wait_seconds": CLAIM_WAIT_SECONDS,
         }
         was_online = False
-        told = ""
+        told, wait = "", FIRST_PAUSE
         while True:
             status, _ = self._watch.current
             was_online = was_online or status not in (OFFLINE, CANNOT_CONNECT)
@@ -150,13 +159,14 @@ class SwarmClient:
                 answer = self._http.post("/claim_episode", request, timeout=CLAIM_WAIT_SECONDS + GENERAL_TIMEOUT)
             except (httpx.HTTPError, ValueError) as error:
                 cause = f"{self.server_url} does not answer ({error})"
-                pause(UNREACHABLE_SECONDS)
+                wait = self._pause_longer(wait)
             except SwarmServerError as error:
                 if error.status_code in (400, 422):
                     raise
                 cause = str(error)
-                pause(UNREACHABLE_SECONDS)
+                wait = self._pause_longer(wait)
             else:
+                wait = FIRST_PAUSE
                 if answer.get("success"):
                     return self._claimed(answer, discard_episode_timeout)
                 cause = str(answer.get("fail_cause", ""))
@@ -165,10 +175,16 @@ class SwarmClient:
                 log.info("waiting for an episode: %s", cause)
                 told = cause
 
+    @staticmethod
+    def _pause_longer(seconds: float) -> float:
+        """Pause and return how long to pause the next time."""
+        pause(seconds)
+        return min(2 * seconds, UNREACHABLE_SECONDS)
+
     def _claimed(self, answer: dict[str, Any], timeout: float) -> tuple[str, OpenaiBaseUrlAndApiKey]:
         episode_uuid = str(answer["episode_uuid"])
         with self._lock:
-            self._claims[episode_uuid] = (time.monotonic(), timeout)
+            self._claims[episode_uuid] = _Claim(time.monotonic(), timeout, self._watch.current[1].get("run"))
         # the server may know itself by another address than the one that this client reaches it by
         path = urlsplit(str(answer.get("openai_base_url", ""))).path or "/v1"
         model = OpenaiBaseUrlAndApiKey(
@@ -216,9 +232,9 @@ class SwarmClient:
             return
         assert task.task_id, "task.task_id is empty; episodes of one task share a task_id"
         with self._lock:
-            begun, timeout = self._claims.pop(episode_uuid, (None, 0.0))
-        if begun is None or time.monotonic() - begun > LOCAL_LIFETIME * timeout:
-            reason = "is not held by this client" if begun is None else "is far past its timeout"
+            claim = self._claims.pop(episode_uuid, None)
+        if claim is None or time.monotonic() - claim.begun > LOCAL_LIFETIME * claim.timeout:
+            reason = "is not held by this client" if claim is None else "is far past its timeout"
             log.warning("episode %s %s: it is aborted", episode_uuid, reason)
             self.abort_episode(episode_uuid, declare_client_active)
             return
@@ -231,31 +247,19 @@ class SwarmClient:
             "declare_client_active": declare_client_active,
         }
         try:
-            warning = self._end(request).get("warning")
+            warning = deliver(self._http, "/end_episode", request).get("warning")
         except SwarmServerError as error:
             if error.status_code == 400 and WEIGHT_SYNCING in error.detail:
                 log.warning("episode %s came too late for its step: %s", episode_uuid, error.detail)
                 return
+            if "not found" in error.detail and self._run() != claim.run:
+                log.warning("episode %s was begun with an engine that was restarted since: it is lost", episode_uuid)
+                return
             with self._lock:
-                self._claims[episode_uuid] = (begun, timeout)  # refused: the caller may end it again
+                self._claims[episode_uuid] = claim  # refused: the caller may end it again
             raise
         if warning:
             log.warning("episode %s: %s", episode_uuid, warning)
-
-    def _end(self, request: dict[str, Any], attempts: int = 3) -> dict[str, Any]:
-        """Post the result; when an answer is lost, post it again: the server counts it once."""
-        for attempt in range(1, attempts + 1):
-            try:
-                return self._http.post("/end_episode", request, timeout=GENERAL_TIMEOUT)
-            except httpx.HTTPError as error:
-                if attempt == attempts:
-                    raise RuntimeError(f"SwarmClient error: {self.server_url} does not answer: {error}") from error
-                pause(UNREACHABLE_SECONDS)
-            except SwarmServerError as error:
-                if attempt > 1 and "not found" in error.detail:
-                    return {}  # a released server that took the first post and forgot the record
-                raise
-        raise AssertionError("unreachable")
 
     def abort_episode(self, episode_uuid: str, declare_client_active: bool = True) -> None:
         """Give an episode back without a result. Never raises; in an ``except`` block the error is logged."""
@@ -274,9 +278,14 @@ class SwarmClient:
             "declare_client_active": declare_client_active,
         }
         try:
-            self._http.post("/abort_episode", request)
-        except (SwarmServerError, httpx.HTTPError, ValueError) as error:
+            deliver(self._http, "/abort_episode", request, seconds=GENERAL_TIMEOUT)
+        except (SwarmServerError, RuntimeError) as error:
             log.warning("episode %s could not be aborted, its timeout will free it: %s", episode_uuid, error)
+
+    def _run(self) -> str | None:
+        """Return the id of the engine's present run; None if the server tells none (released servers do not)."""
+        self._watch.refresh()
+        return self._watch.current[1].get("run")
 
     def can_continue_episode(self, episode_uuid: str) -> bool:
         """Tell whether this client still holds the episode; False on any error."""

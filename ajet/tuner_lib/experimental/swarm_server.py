@@ -58,6 +58,11 @@ class SwarmServer:
         self.app = App(self._routes())
         self.chaos = Chaos(self.app, self.options.chaos, self.options.seed, self.engine.sync_early, self._restart)
 
+    @property
+    def asgi(self) -> App | Chaos:
+        """What is to be served: the application, with trouble around it if that was asked for."""
+        return self.chaos if self.options.chaos.any else self.app
+
     def _restart(self) -> None:
         self._restarting = asyncio.create_task(self.engine.restart())
 
@@ -219,6 +224,7 @@ class SwarmServer:
                 engine_status_detail=status.detail,
                 global_step=status.global_step,
                 revision=status.revision,
+                run=self.engine.run_id,
             )
         )
 

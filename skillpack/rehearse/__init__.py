@@ -1,0 +1,1 @@
+"""Run a training client against reference engines and say whether it would train."""
