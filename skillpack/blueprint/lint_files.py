@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,15 @@ def configuration(blueprint: Blueprint) -> Iterator[Check]:
         yield Check("yaml", OK, f"{path} is well formed")
 
 
+def _takes_files(folder: Path) -> bool:
+    """Tell whether a file can be made in a folder, by making one without a name: permissions do not tell all."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
 def result(blueprint: Blueprint) -> Iterator[Check]:
     """The result directory can be written and is not in use by another run."""
     from skillpack.runs.rundir import RunDir
@@ -165,7 +175,7 @@ def result(blueprint: Blueprint) -> Iterator[Check]:
         yield Check("result", FAIL, f"exp_result_dir {where} is a file", "name a directory")
         return
     parent = next(folder for folder in (where, *where.parents) if folder.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
+    if not _takes_files(parent):
         yield Check("result", FAIL, f"{parent} may not be written", "take another exp_result_dir")
     elif where.is_dir() and any(where.iterdir()):
         yield Check("result", WARN, f"{where} is not empty", "a directory of its own keeps the run's files apart")

@@ -12,6 +12,7 @@ _SPAN = re.compile(r"(`+)(?P<code>.+?)\1")
 _LINK = re.compile(r"\[(?P<label>[^\]]*)\]\((?P<target>[^()\s]+)\)")
 _BULLET = re.compile(r"^\s*(?:[-*+•]\s+|\d+[.)、]\s+)")
 _REMARK = re.compile(r"\s*(?:[(（][^()（）]*[)）]|\s#\s.*|[—–]\s.*|\s-\s.*)\s*$")
+_CLAUSE = re.compile(r"[,;]\s|[，；。]|\s+(?:and|with|then|和|以及|并)\s*$")
 _QUOTES = "\"'“”‘’"
 _ENDS = ",;。，；"
 
@@ -40,14 +41,14 @@ def as_path(section: Section, base: Path) -> Path | None:
     else:
         bare = raw.strip().strip("<>")
         cut = _REMARK.sub("", bare)
-        candidates = [bare, bare.rstrip(_ENDS), cut, cut.rstrip(_ENDS).rstrip(".")]
+        candidates = [bare, bare.rstrip(_ENDS), cut, _CLAUSE.split(cut)[0].rstrip(_ENDS).rstrip(".")]
     paths = [_absolute(candidate, base) for candidate in candidates]
     return next((path for path in paths if path.exists()), paths[-1])
 
 
 def _absolute(text: str, base: Path) -> Path:
     plain = text.strip().strip(_QUOTES).strip().replace("\\ ", " ")
-    return Path(os.path.normpath(base / Path(os.path.expandvars(plain)).expanduser()))
+    return Path(os.path.normpath(base / os.path.expanduser(os.path.expandvars(plain))))  # noqa: PTH111 (never raises)
 
 
 def as_url(section: Section) -> str | None:

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,22 +45,27 @@ class Backend:
 
     kind: str = "local"
     address: str = ""
+    cpus: float = 0.0
+    gpus: float = 0.0
+    """What a Ray job's driver reserves. With neither, Ray keeps drivers on the head node."""
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Backend:
-        """Read what ``as_json`` wrote."""
-        return cls(str(data.get("kind", "local")), str(data.get("address", "")))
+        """Read what ``as_json`` wrote. Raises TypeError for anything else."""
+        return cls(**data)
 
     def as_json(self) -> dict[str, Any]:
         """Return the backend as JSON data."""
-        return {"kind": self.kind, "address": self.address}
+        return asdict(self)
 
     def argv(self, task: Task) -> list[str]:
         """Return the program and arguments to start here; locally, folder and environment are the caller's to set."""
         if self.kind == "ssh":
             return ["ssh", *SSH_OPTIONS, self.address, _remote_start(task)]
         if self.kind == "ray":
-            job = {"entrypoint": task.script(), "submission_id": f"{task.run_id}-{task.part}"}
+            job: dict[str, Any] = {"entrypoint": task.script(), "submission_id": f"{task.run_id}-{task.part}"}
+            resources = {"entrypoint_num_cpus": self.cpus, "entrypoint_num_gpus": self.gpus}
+            job |= {name: amount for name, amount in resources.items() if amount}
             return [sys.executable, "-u", str(RAY_JOB), self.address, json.dumps(job)]
         return [shell(), "-c", task.command]
 

@@ -49,6 +49,8 @@ def start_options(function: Any) -> Any:
         click.option(
             "--on", "on", metavar="ADDRESS", help="Run as Ray jobs: http://HOST:8265, ray://HOST:10001 or auto."
         ),
+        click.option("--job-cpus", default=1.0, show_default=True, help="CPUs that a Ray job reserves for its driver."),
+        click.option("--job-gpus", default=0.0, show_default=True, help="GPUs that a Ray job reserves for its driver."),
         click.option("--gpus", metavar="0,1", help="Set CUDA_VISIBLE_DEVICES, and lease these GPUs for the run."),
         click.option(
             "--server-url", metavar="URL", help="Where the swarm server answers, if the blueprint does not say."
@@ -69,12 +71,15 @@ def options_from(kwargs: dict[str, Any]) -> Options:
     from skillpack.runs.start import Options
 
     host, on = kwargs["host"], kwargs["on"]
+    backend = Backend("ssh", host) if host else Backend()
+    if on:
+        backend = Backend("ray", on, kwargs["job_cpus"], kwargs["job_gpus"])
     if host and on:
         raise BadInput("--host and --on exclude each other", expected="one place to run in")
     return Options(
         tmux=kwargs["tmux"],
         socket=kwargs["tmux_socket"],
-        backend=Backend("ssh", host) if host else Backend("ray", on) if on else Backend(),
+        backend=backend,
         gpus=kwargs["gpus"],
         server_url=kwargs["server_url"],
         observe_for=kwargs["observe"],
