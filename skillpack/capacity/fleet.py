@@ -11,6 +11,7 @@ from skillpack.capacity import inputs as keys
 from skillpack.capacity.cap import cap_report
 from skillpack.capacity.inputs import Inputs
 from skillpack.capacity.limits import CLASSIC, RUNNING_EPISODES, engines_of
+from skillpack.capacity.parameters import assumption
 from skillpack.script import BadInput
 
 DESCRIPTORS_PER_EPISODE = 3
@@ -81,6 +82,7 @@ def fleet_report(
         "binds": binding,
         "allowed": allowed,
         "servers": rows,
+        "assumptions": _assumptions(allowed),
         "advice": _advice(rows, machine, machines, throttle_ratio),
     }
 
@@ -114,6 +116,15 @@ def _share(row: dict[str, Any], clients: int, ratio: float | None) -> dict[str, 
         "expected_batch_size": expected,
         "most": None if most is None else round(most, 4),
     }
+
+
+def _assumptions(allowed: dict[str, int]) -> list[dict[str, Any]]:
+    found = [assumption("machines", "each serves every server", "one call of fleet for each group of machines")]
+    if "open_files" in allowed:
+        found.append(
+            assumption("descriptors_per_episode", DESCRIPTORS_PER_EPISODE, "ls /proc/PID/fd | wc -l of a busy client")
+        )
+    return found
 
 
 def _advice(rows: list[dict[str, Any]], machine: Machine, machines: int, ratio: float | None) -> list[str]:
@@ -150,4 +161,5 @@ def fleet_text(report: dict[str, Any]) -> str:
             f"{row['server']}: {row['episodes']} episodes ({row['engine']} engine, {', '.join(row['bound_by'])}),"
             f" max_parallel {row['pool_per_machine']} a machine, fair share {share['fair']:.0%}, {most}"
         )
+    lines += [f"assumed {item['name']} = {item['value']}: {item['replace_by']}" for item in report["assumptions"]]
     return "\n".join([*lines, *(f"- {text}" for text in report["advice"])])

@@ -91,3 +91,36 @@ def plot_durations(seconds: Sequence[float], running: Sequence[tuple[float, int]
     right.set_ylabel("running episodes")
     right.set_ylim(bottom=0)
     return _save(figure, path)
+
+
+def plot_memory(parts: dict[str, dict[str, float]], gpu_gib: float | None, path: Path) -> Path:
+    """Draw the parts of a training step's memory on one GPU (GiB: middle, with low and high), and the GPU's size."""
+    figure = _figure()
+    axes = figure.add_subplot()
+    names = list(parts)
+    middles = [parts[name]["middle"] for name in names]
+    reach = [
+        [part["middle"] - part["low"] for part in parts.values()],
+        [part["high"] - part["middle"] for part in parts.values()],
+    ]
+    axes.barh(names, middles, xerr=reach, color="tab:blue", ecolor="tab:gray")
+    title = f"training step: {sum(middles):.1f} GiB a GPU"
+    axes.set_title(title if gpu_gib is None else f"{title} of {gpu_gib:g}")
+    axes.set_xlabel("GiB")
+    axes.invert_yaxis()
+    return _save(figure, path)
+
+
+def plot_fleet(servers: Sequence[dict[str, Any]], machines: int, path: Path) -> Path:
+    """Draw the running episodes of each server, and what each of the machines holds of them."""
+    figure = _figure()
+    axes = figure.add_subplot()
+    for row in servers:
+        left = 0
+        for machine in range(machines):
+            width = min(row["pool_per_machine"], row["episodes"] - left)
+            axes.barh(row["server"], width, left=left, color=COLOURS[machine % len(COLOURS)], edgecolor="white")
+            left += width
+    axes.set_xlabel(f"running episodes, split over {machines} machines")
+    axes.invert_yaxis()
+    return _save(figure, path)

@@ -199,11 +199,13 @@ def test_a_fleet_is_sized_by_what_a_machine_can_run(job: Path) -> None:
     answer = answer_of(
         *("fleet", "--server", "a=job.yaml", "--server", "b=other.yaml", "--cores", "8", "--episode-cores", "0.25"),
         *("--memory-gib", "16", "--episode-memory-mib", "1024", "--throttle-ratio", "1.5"),
+        *("--png", "fleet.png"),
         schema=SCHEMA,
         cwd=job,
     )
     assert (answer["episodes"], answer["per_machine"], answer["binds"]) == (96, 16, "memory")
     assert answer["machines"] == 6
+    assert (job / "fleet.png").read_bytes().startswith(b"\x89PNG")
     first = answer["servers"][0]
     assert first["pool_per_machine"] == 11
     assert first["share"] == {"fair": 0.1667, "expected_batch_size": 6, "most": round(9 / 32, 4)}
@@ -216,7 +218,8 @@ def test_a_fleet_of_unknown_machines_is_not_invented(job: Path) -> None:
 
 
 def test_fit_tells_cache_and_training_with_assumptions(job: Path) -> None:
-    answer = answer_of("fit", "job.yaml", "--gpu-memory-gib", "79.6", schema=SCHEMA, cwd=job)
+    answer = answer_of("fit", "job.yaml", "--gpu-memory-gib", "79.6", "--png", "fit.png", schema=SCHEMA, cwd=job)
+    assert (job / "fit.png").read_bytes().startswith(b"\x89PNG")
     assert answer["fits"] == "fits"
     assert answer["model"]["known"] == "assumed"
     assert answer["kv_cache"]["sequences"] == int(answer["kv_cache"]["concurrency"] * 8)

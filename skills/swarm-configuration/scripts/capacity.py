@@ -220,8 +220,11 @@ def live(as_json, engine, url, how_long, png, **given):
 )
 @click.option("--block-size", type=click.IntRange(1), default=16, show_default=True, help="Tokens of a KV block.")
 @json_option
+@png_option
 @click.pass_context
-def fit(context, as_json, engine, model, gpu_memory_gib, available_kv_gib, kv_dtype, weight_bytes, block_size, **given):
+def fit(
+    context, as_json, engine, png, model, gpu_memory_gib, available_kv_gib, kv_dtype, weight_bytes, block_size, **given
+):
     """Tell whether a model fits: the engine's KV cache by vLLM's rules, and the memory of a training step."""
     from skillpack.capacity.fit import fit_report, fit_text
     from skillpack.capacity.kv_cache import DTYPE_BYTES
@@ -237,6 +240,11 @@ def fit(context, as_json, engine, model, gpu_memory_gib, available_kv_gib, kv_dt
         weight_bytes=weight_bytes,
         block_size=block_size,
     )
+    report["png"] = None
+    if png is not None and report["training_step"] is not None:
+        from skillpack.capacity.plots import plot_memory
+
+        report["png"] = str(plot_memory(report["training_step"]["parts_gib"], gpu_memory_gib, png))
     emit(report, as_json=as_json, text=lambda: fit_text(report))
     context.exit(NO if report["fits"] == "will not fit" else 0)
 
@@ -253,7 +261,8 @@ def fit(context, as_json, engine, model, gpu_memory_gib, available_kv_gib, kv_dt
 @click.option("--episode-memory-mib", type=click.FloatRange(0, min_open=True), help="Memory of one episode.")
 @click.option("--throttle-ratio", type=click.FloatRange(0, min_open=True), help="SwarmThrottlePolicy.ratio.")
 @json_option
-def fleet(as_json, engine, servers, throttle_ratio, file, from_file, settings, **given):
+@png_option
+def fleet(as_json, engine, png, servers, throttle_ratio, file, from_file, settings, **given):
     """Tell how many client machines of a size one server, or several, can use, and each client's share."""
     from skillpack.capacity.fleet import Machine, fleet_report, fleet_text
 
@@ -265,6 +274,11 @@ def fleet(as_json, engine, servers, throttle_ratio, file, from_file, settings, *
     sources = [(name, path) for name, _, path in named] or [("server", file or from_file)]
     inputs = [(name, read_inputs(path, None, settings, **given)) for name, path in sources]
     report = fleet_report(inputs, machine, engine, throttle_ratio)
+    report["png"] = None
+    if png is not None:
+        from skillpack.capacity.plots import plot_fleet
+
+        report["png"] = str(plot_fleet(report["servers"], report["machines"], png))
     emit(report, as_json=as_json, text=lambda: fleet_text(report))
 
 
