@@ -12,7 +12,7 @@ import click
 from skillpack.provision import apply as engine
 from skillpack.provision import report
 from skillpack.provision.plan import Plan, Step
-from skillpack.provision.recipe import answers_of, load_recipe, require
+from skillpack.provision.recipe import answers_of, load_recipe
 from skillpack.provision.survey import survey
 from skillpack.script import NO, RUNNING, YES, BadInput, Unavailable, emit
 
@@ -44,8 +44,7 @@ def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Swit
     if plan:
         click.echo(f"going on with the plan begun in {workdir}", err=True)
     else:
-        found = survey(recipe, given, workdir)
-        require(load_recipe(recipe), found.answers)
+        found = survey(recipe, given, workdir, complete=True)
         plan = found.plan
         stops = [verdict for verdict in found.stops if verdict["id"] not in switches.ignore]
         if stops and not switches.dry_run:

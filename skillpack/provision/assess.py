@@ -60,6 +60,7 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
     root = m["docker"]["root"] or ""
     return {
         "cards": names_of(m["gpus"]),
+        "asked_gpus": _asked_gpus(a.get("gpus", "all")),
         "oldest": capabilities[0] if capabilities else None,
         "newest": capabilities[-1] if capabilities else None,
         "smallest": min(memories, default=None),
@@ -72,6 +73,14 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
         "checkout_ok": not here or Path(context["c"].get("checkout", ""), "pyproject.toml").is_file(),
         "hub": context["c"].get("hub") or _hub(a, m),
     }
+
+
+def _asked_gpus(asked: str) -> int:
+    """Return how many cards a machine must have for an answer: a count, or one more than the highest index."""
+    if asked.isdigit():
+        return int(asked)
+    indices = re.findall(r"(?:^|,)(\d+)(?=:|,|$)", asked)
+    return max((int(index) + 1 for index in indices), default=1)
 
 
 def _hub(answers: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:

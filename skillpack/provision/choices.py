@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skillpack.provision.data import load
-from skillpack.provision.docker_choices import choose_docker
+from skillpack.provision.docker_choices import check_docker_answers, choose_docker
 from skillpack.provision.python_choices import choose_client, choose_conda
 
 
@@ -19,6 +19,12 @@ def choose(recipe: str, answers: Mapping[str, Any], machine: Mapping[str, Any], 
     if recipe == "conda":
         return {**common, **choose_conda(answers, machine, workdir, stack_of(answers["stack"]))}
     return {**common, **choose_client(answers, machine, workdir)}
+
+
+def check_answers(recipe: str, answers: Mapping[str, Any]) -> None:
+    """Raise BadInput on answers that no machine could make right, before the machine is looked at."""
+    if recipe == "docker":
+        check_docker_answers(answers)
 
 
 def stack_of(name: str) -> dict[str, Any]:

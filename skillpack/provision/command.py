@@ -12,7 +12,7 @@ import click
 from skillpack.files import write_atomically
 from skillpack.provision import report
 from skillpack.provision.options import EXAMPLES, answer_options, verify_options
-from skillpack.provision.recipe import load_recipe, open_questions, require
+from skillpack.provision.recipe import load_recipe, open_questions
 from skillpack.script import NO, OUTPUT_LIMIT, RUNNING, UNAVAILABLE, BadInput, Command, emit, json_option
 
 BLOCKED = "something blocks that the plan does not mend"
@@ -120,8 +120,7 @@ def plan_command(recipe: str) -> click.Command:
             ctx.exit(applying.apply_plan(recipe, given, workdir, switches, as_json))
         from skillpack.provision.survey import survey
 
-        found = survey(recipe, given, workdir, _recording(replay))
-        require(load_recipe(recipe), found.answers)
+        found = survey(recipe, given, workdir, _recording(replay), complete=True)
         if form in ("script", "root", "undo"):
             from skillpack.provision import script
 
@@ -179,8 +178,7 @@ def _prove(recipe: str, given: dict[str, Any], workdir: Path, extra: dict[str, A
     if recipe == "docker":
         from skillpack.provision.survey import survey
 
-        found = survey(recipe, given, workdir)
-        require(load_recipe(recipe), found.answers)
+        found = survey(recipe, given, workdir, complete=True)
         boot = _job_text(extra["boot_job"]) if extra["boot_job"] else ""
         return proofs.verify_docker(found.answers, found.plan.chosen, boot=boot, patience=extra["patience"])
     answers = answers_of(load_recipe(recipe), given, workdir)

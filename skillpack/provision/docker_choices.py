@@ -18,11 +18,7 @@ from skillpack.script import BadInput
 
 
 def choose_docker(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the docker recipe needs: commands, registries, GPU flags, paths and ports.
-
-    Raises BadInput on an answer that Docker cannot take.
-    """
-    _check(a)
+    """Return what the docker recipe needs: commands, registries, GPU flags, paths and ports."""
     docker = m["docker"]
     fault = (docker["fault"] or {}).get("id")
     absent, down = fault == "absent", fault == "docker.down"
@@ -80,13 +76,16 @@ def choose_docker(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _check(a: Mapping[str, Any]) -> None:
+def check_docker_answers(a: Mapping[str, Any]) -> None:
+    """Raise BadInput on an answer that Docker cannot take, or a job file that is none."""
     _plain("name", a["name"], r"[a-z0-9][a-z0-9_-]*", "lower case letters, digits, - and _")
     _plain("image", a["image"], r"[\w][\w./:@-]*", "registry/owner/name:tag or name@sha256:...")
     _plain("shm_size", a["shm_size"], r"(\d+[bkmgBKMG]?)?", "a number and a unit, as 64g")
     for host in a["image_mirror"]:
         _plain("image_mirror", host, r"[\w.-]+(:\d+)?", "a host name, as ghcr.example.org")
     _address(a["bind"])
+    _gpus(a["gpus"], "gpus")
+    job_model(a["job"])
 
 
 def _gpus(asked: str, mode: str) -> dict[str, Any]:

@@ -71,9 +71,21 @@ def _typed(name: str, kind: str, value: Any) -> Any:
         if name == "port" and not 0 < number < 65536:
             raise BadInput(f"{flag(name)}: {number} is no TCP port", expected="a number from 1 to 65535")
         return number
-    if kind == "text" and re.search(r"^-|[\x00-\x1f]", str(value)):
-        raise BadInput(f"{flag(name)}: {value!r} begins with a dash or holds a control character")
+    if kind == "text":
+        _check_text(name, str(value))
     return value
+
+
+def _check_text(name: str, value: str) -> None:
+    if re.search(r"^-|[\x00-\x1f]", value):
+        raise BadInput(f"{flag(name)}: {value!r} begins with a dash or holds a control character")
+    if re.search(r"://[^/@\s]+:[^/@\s]+@", value):
+        raise BadInput(
+            f"{flag(name)}: the address holds a password, which would be seen and written down",
+            hint="~/.netrc, pip.conf or a git credential helper",
+        )
+    if name == "server" and value and not re.match(r"https?://[^/\s]+$", value.rstrip("/")):
+        raise BadInput(f"{flag(name)}: {value!r}", expected="http://HOST:PORT")
 
 
 def open_questions(recipe: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from skillpack.provision import mirrors
 from skillpack.provision.assess import assess, overall
-from skillpack.provision.choices import choose, stack_of
+from skillpack.provision.choices import check_answers, choose, stack_of
 from skillpack.provision.expressions import render
 from skillpack.provision.machine import describe
 from skillpack.provision.observe import Observation, look, look_at_disks
 from skillpack.provision.plan import Plan, build
-from skillpack.provision.recipe import answers_of, load_recipe
+from skillpack.provision.recipe import answers_of, load_recipe, require
 
 DOCKER_ROOT = "/var/lib/docker"
 
@@ -39,13 +39,23 @@ class Survey(NamedTuple):
         return [v for v in self.verdicts if v["verdict"] == "blocks" and not v["mended_by"]]
 
 
-def survey(recipe_name: str, given: Mapping[str, Any], workdir: Path, recording: Observation | None = None) -> Survey:
+def survey(
+    recipe_name: str,
+    given: Mapping[str, Any],
+    workdir: Path,
+    recording: Observation | None = None,
+    *,
+    complete: bool = False,
+) -> Survey:
     """Look at this machine, or take a recording of another, and return verdicts and a plan.
 
-    Raises BadInput on answers that cannot be.
+    Raises BadInput on answers that cannot be, and with ``complete`` on a needed answer that is missing.
     """
     recipe = load_recipe(recipe_name)
     answers = answers_of(recipe, given, workdir)
+    if complete:
+        require(recipe, answers)
+    check_answers(recipe_name, answers)
     asking = {"a": answers, "env_python": answers["env"] + "/bin/python" if "env" in answers else ""}
     urls = mirrors.addresses(recipe["network"])
     seen = recording or look(recipe_name, asking, urls.values())

@@ -66,10 +66,14 @@ def test_preflight(name: str, code: int, world: Build) -> None:
     assert done.returncode == code, done.stderr
     data = document(done, "preflight")
     assert data["verdict"] == machine.profile["expect"]["verdict"]
-    text = call(machine, "preflight.py")
-    assert text.returncode == code
-    assert ("BLOCKS" in text.stdout) == any(check["verdict"] == "blocks" for check in data["checks"])
     assert not machine.workdir.exists()
+
+
+def test_preflight_in_words_begins_with_what_blocks(world: Build) -> None:
+    lines = call(world(profile("docker-no-gpu")), "preflight.py").stdout.splitlines()
+    assert lines[0].startswith("BLOCKS driver:")
+    assert lines[1].strip().startswith("mend:")
+    assert lines[-1] == "the plan cannot start"
 
 
 def test_preflight_says_what_to_ask(world: Build) -> None:
@@ -164,10 +168,11 @@ def test_what_blocks_stops_apply_unless_ignored(world: Build) -> None:
     machine = world(profile("docker-wrong-model-path"))
     done = call(machine, "plan.py", "--apply", "--json")
     assert done.returncode == 1
-    assert {block["id"] for block in document(done, "progress")["blocks"]} == {"model_path", "port"}
+    assert {block["id"] for block in document(done, "progress")["blocks"]} == {"model_path", "port", "gpu_count"}
     assert not machine.workdir.exists()
-    assert call(machine, "plan.py", "--apply", "--ignore", "port").returncode == 1
-    assert call(machine, "plan.py", "--apply", "--ignore", "port", "--ignore", "model_path").returncode == 0
+    ignored = [part for name in ("port", "model_path", "gpu_count") for part in ("--ignore", name)]
+    assert call(machine, "plan.py", "--apply", *ignored[:4]).returncode == 1
+    assert call(machine, "plan.py", "--apply", *ignored).returncode == 0
 
 
 def test_a_failure_names_its_mend_and_the_same_command_goes_on(world: Build) -> None:
@@ -211,6 +216,8 @@ def test_in_the_background(world: Build) -> None:
         (["--name", "A B"], "lower case"),
         (["--job", "nowhere.yaml"], "--job"),
         (["--china", "maybe"], "--china"),
+        (["--server", "localhost:10086"], "http://HOST:PORT"),
+        (["--image", "https://me:secret@host/x"], "holds a password"),
     ],
 )
 def test_bad_usage_is_told_without_a_traceback(arguments: list[str], said: str, world: Build) -> None:

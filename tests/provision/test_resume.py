@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from skillpack.provision.survey import survey
 from tests.provision.machines import World, profile
 
 Build = Callable[..., World]
-MACHINES = ("client-debian-without-venv", "conda-bare-no-conda", "docker-bare-ubuntu", "docker-existing-daemon-json")
+MACHINES = ("client-debian-without-venv", "conda-bare-no-conda", "docker-bare-ubuntu")
 
 
 class Stopped(BaseException):
@@ -56,7 +57,9 @@ def test_stopped_after_each_step(name: str, world: Build, tmp_path: Path) -> Non
         assert machine.snapshot() == final, f"stopped after {plan.steps[stop].id}"
 
 
-@pytest.mark.parametrize(("name", "stride"), [("docker-bare-ubuntu", 7), ("conda-bare-no-conda", 3)])
+@pytest.mark.parametrize(
+    ("name", "stride"), [("docker-bare-ubuntu", 11), ("conda-bare-no-conda", 5), ("docker-existing-daemon-json", 9)]
+)
 def test_killed_in_the_middle_of_a_command(name: str, stride: int, world: Build, tmp_path: Path) -> None:
     final, _, calls = undisturbed(world, name, tmp_path)
     for victim in range(1, calls, stride):
@@ -127,3 +130,21 @@ def test_undo_takes_back_what_was_made(world: Build, tmp_path: Path) -> None:
     subprocess.run(["bash", str(script)], capture_output=True, check=False)
     left = {path.name for path in machine.workdir.iterdir()}
     assert left <= {"install.log", "state.json", "plan.json", "lock"}
+
+
+def test_a_server_that_runs_is_not_replaced_without_consent(world: Build, tmp_path: Path) -> None:
+    machine, plan = begin(world, "docker-h100x8-r580", tmp_path)
+    assert engine.apply(plan)["state"] == "done"
+    label = (machine.folder / "state/label").read_text()
+
+    def replan(**more: Any) -> dict[str, Any]:
+        return engine.apply(survey("docker", {**machine.given, **more}, machine.workdir).plan)
+
+    refused = replan(shm_size="64g")
+    assert refused["failed"]["step"] == "up"
+    assert "--replace" in "".join(refused["failed"]["tail"])
+    assert (machine.folder / "state/label").read_text() == label
+    assert replan(shm_size="64g", replace=True)["state"] == "done"
+    assert (machine.folder / "state/label").read_text() != label
+    (machine.folder / "state/label").write_text("")  # somebody else's container of that name
+    assert "did not make" in "".join(replan(shm_size="32g", replace=True)["failed"]["tail"])

@@ -93,7 +93,13 @@ def test_a_kernel_that_cannot_run_is_a_failure(install: Install) -> None:
 
 def test_a_crash_at_import_hides_nothing_else(install: Install) -> None:
     found = by_id(verify_conda(install(**{**GOOD, "verl": "raise SystemExit('bad')"})))
-    assert [found[name].ok for name in ("torch", "flash_attn", "vllm", "verl", "ajet")] == [True, True, True, False, True]
+    assert [found[name].ok for name in ("torch", "flash_attn", "vllm", "verl", "ajet")] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_no_environment_at_all(tmp_path: Path) -> None:
