@@ -16,7 +16,7 @@ from skillpack.install import sources, tree
 from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.install.templates import render
-from skillpack.pack import skills_dir
+from skillpack.pack import PACKAGE, skills_dir
 from skillpack.script import BadInput, Command
 
 LANGUAGES = ("en", "es", "zh")
@@ -47,16 +47,24 @@ def prompt(names: Sequence[str], lang: str, source: str) -> str:
     return render(
         f"prompt.{lang}.md.j2",
         names=[skill.name for skill in found],
-        skills=[{"name": skill.name, "digest": digest(skill.path)} for skill in found],
+        arguments="".join(f"{skill.name} " for skill in found) if names else "",
+        parts={
+            **{f"skills/{skill.name}": digest(skill.path) for skill in found},
+            **{package.name: digest(package, without=skills_dir()) for package in (PACKAGE, PACKAGE.parent / "ajet")},
+        },
         url="" if is_folder else source,
         folder=shlex.quote(source) if is_folder else CLONE,
         home=HOME,
     )
 
 
-def digest(skill: Path) -> str:
-    """Return one SHA-256 over all files of a skill: that of the list which ``sha256sum`` prints of them, sorted."""
-    listed = {f"./{name}": sha for name, sha in tree.fingerprints(skill).items()}
+def digest(folder: Path, without: Path | None = None) -> str:
+    """Return one SHA-256 over all files of a folder: that of the list which ``sha256sum`` prints of them, sorted.
+
+    ``without`` is a folder inside it that does not count: an installed pack has its skills in one.
+    """
+    files = tree.fingerprints(folder).items()
+    listed = {f"./{name}": sha for name, sha in files if without is None or without not in (folder / name).parents}
     text = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed, key=str.encode))
     return hashlib.sha256(text.encode()).hexdigest()
 
