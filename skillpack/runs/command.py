@@ -71,11 +71,11 @@ def options_from(kwargs: dict[str, Any]) -> Options:
     from skillpack.runs.start import Options
 
     host, on = kwargs["host"], kwargs["on"]
+    if host and on:
+        raise BadInput("--host and --on exclude each other", expected="one place to run in")
     backend = Backend("ssh", host) if host else Backend()
     if on:
         backend = Backend("ray", on, kwargs["job_cpus"], kwargs["job_gpus"])
-    if host and on:
-        raise BadInput("--host and --on exclude each other", expected="one place to run in")
     return Options(
         tmux=kwargs["tmux"],
         socket=kwargs["tmux_socket"],
@@ -212,7 +212,8 @@ def status_command(directory: Path, as_json: bool) -> None:
     for run in runs:
         status = observe(run)
         progress = Progress.of(run, status.record)
-        progress.refresh(whole=not status.alive)
+        if progress.refresh(whole=not status.alive):
+            progress.keep()
         seen.append((exit_code_of(status), status_json(run, status, progress)))
     documents = [document for _, document in seen]
     single = len(runs) == 1 and runs[0].path == folder

@@ -51,8 +51,14 @@ class Progress:
             self.scans[name] = scan
         return grown
 
-    def keep(self) -> None:
-        """Write ``progress.json``; a full disk is no reason to fail, the next look reads more."""
+    def keep(self, *, told: bool = False) -> None:
+        """Write ``progress.json``, with what has been told if ``told``, else with what the file says of that.
+
+        A full disk is no reason to fail: the next look reads more.
+        """
+        kept = read_json(self.run.path / "progress.json")
+        if not told and kept.get("run_id") == self.run_id:
+            self.told = kept.get("told", {})
         document = {
             "run_id": self.run_id,
             "scans": {name: to_json(scan) for name, scan in self.scans.items()},

@@ -20,6 +20,7 @@ from skillpack.blueprint.model import Blueprint
 from skillpack.files import write_atomically
 from skillpack.runs import handover
 from skillpack.runs.backends import Backend
+from skillpack.runs.process import PROC
 from skillpack.runs.rundir import RECORD_VERSION, RunDir, locked
 from skillpack.runs.status import Status, observe
 from skillpack.runs.tmux import Tmux, session_name
@@ -98,6 +99,8 @@ def restart_run(run: RunDir, blueprint: Blueprint, options: Options) -> Status:
 
 def _checked(blueprint: Blueprint, options: Options) -> Path:
     """Return the result directory of a blueprint that holds what a start needs. Raises BadInput."""
+    if not PROC.is_dir():
+        raise Unavailable("runs need Linux: processes are known by /proc here", hint="start it on the training machine")
     missing = [
         name
         for name, value in (("exp_launch_command", blueprint.commands), ("exp_result_dir", blueprint.result_dir))

@@ -106,11 +106,8 @@ class Supervisor:
 
     def _over(self) -> tuple[str, str] | None:
         """Return outcome and reason if the run is over."""
-        if self.stop_signal:
-            return "stopped", self._stop_reason()
-        limit = self.spec.get("max_time")
-        if limit is not None and time.monotonic() - self.started >= limit:
-            return "timed-out", f"exp_max_time of {limit:g} s is reached"
+        if ended := self._cut_short():
+            return ended
         clients = [part for part in self.parts if part.role != "server"]
         over = all(part.ended for part in clients)
         server = next((part for part in self.parts if part.role == "server"), None)
@@ -120,6 +117,15 @@ class Supervisor:
             self.server_died_at = self.server_died_at or time.monotonic()
             if over or time.monotonic() - self.server_died_at >= min(SERVER_GRACE, self.spec["kill_after"]):
                 return "part-died", f"the server ended ({server.how}) while clients needed it"
+        return None
+
+    def _cut_short(self) -> tuple[str, str] | None:
+        """Return outcome and reason if the run was told to end, or its time is up."""
+        if self.stop_signal:
+            return "stopped", self._stop_reason()
+        limit = self.spec.get("max_time")
+        if limit is not None and time.monotonic() - self.started >= limit:
+            return "timed-out", f"exp_max_time of {limit:g} s is reached"
         return None
 
     def _await_server(self, url: str, server: Part | None) -> tuple[str, str] | None:
@@ -132,8 +138,8 @@ class Supervisor:
                 return None
             if server and server.ended:
                 return "part-died", f"the server ended ({server.how}) before it was ready"
-            if self.stop_signal:
-                return "stopped", self._stop_reason()
+            if ended := self._cut_short():
+                return ended
             if time.monotonic() >= deadline:
                 return "not-ready", f"no swarm server answered at {url} within {patience:g} s"
             self._tick()

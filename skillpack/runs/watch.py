@@ -147,4 +147,4 @@ def _remember(watched: Watched) -> None:
             if seen.current
         ],
     }
-    progress.keep()
+    progress.keep(told=True)

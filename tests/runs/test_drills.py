@@ -290,6 +290,28 @@ def test_a_full_disk_is_told_and_the_end_is_still_recorded(lab: Lab, small_disk:
     assert answer.json["causes"][0]["id"] == "disk-full"
 
 
+def test_a_file_size_limit_is_told(lab: Lab) -> None:
+    """The limit of the shell stands in for a quota, which needs a file system made for it."""
+    directory = lab.start(
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); step(1); open('big', 'wb').write(b'x' * 10_000_000)",
+        command="ulimit -f 1000; python train.py",
+    )
+    lab.ended(directory)
+    assert causes(lab, directory)[0] == "disk-quota"
+
+
+def test_nothing_of_a_run_has_the_words_in_its_name_that_autokill_looks_for(lab: Lab) -> None:
+    """AgentJet ends whatever has python, ray or vllm in its command line: not supervisor, tmux and window."""
+    directory = lab.start(GOES_ON)
+    until(lambda: has_step(directory), "steps")
+    record = lab.record(directory)
+    panes = lab.tmux("list-panes", "-a", "-F", "#{pane_pid} #{pid}").stdout.split()
+    for pid in (record["supervisor"]["pid"], *panes):
+        words = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").casefold()
+        assert not [word for word in ("python", "ray", "vllm") if word in words], words
+    lab.run("stop", directory)
+
+
 SHIFTED_CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
