@@ -17,6 +17,7 @@ from skillpack.script import OUTPUT_LIMIT, RUNNING, YES
 from skillpack.validate.evals.cases import Case
 from skillpack.validate.evals.supervisor import Outcome
 
+LACKING = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
 
 READ_LIMIT = 4 * 2**20
@@ -70,6 +71,9 @@ def _life(case: Case, run: Run) -> Iterator[str]:
     outcome = run.outcome
     if outcome["error"]:
         yield f"does not start: {outcome['error']}"
+    lacking = LACKING.search(run.stderr)
+    if lacking:
+        yield f"lacks the package {lacking[1]!r}; expected it in the interpreter that runs the scripts (see --python)"
     if outcome["timed_out"]:
         yield f"hangs: no end within {case.timeout:g} s, its time limit; it was stopped"
     if outcome["read_stdin"] or "/dev/tty" in run.stderr:
