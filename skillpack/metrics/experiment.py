@@ -70,7 +70,7 @@ def list_experiments(session: Session, place: Place) -> list[Experiment]:
             raise
         documents = _flat(session.post(f"{base}/shows", {"filters": []}))
     found = [document for document in documents if isinstance(document, dict) and document.get("cuid")]
-    return [_experiment(place.with_run(one.get("slug") or one["cuid"]), one) for one in found]
+    return [_experiment(place.with_run(str(one.get("slug") or one["cuid"])), one) for one in found]
 
 
 def list_keys(session: Session, run: Experiment, kind: str = "scalar") -> list[str]:
@@ -85,7 +85,7 @@ def list_keys(session: Session, run: Experiment, kind: str = "scalar") -> list[s
             page = session.post(f"/house/metrics/{kind}/keys", body)
             if not isinstance(page, dict):
                 raise CallFailed(f"the list of {kind} keys is empty at cursor {cursor!r}: {page!r}")
-            keys += page.get("keys") or []
+            keys += [key for key in _items(page.get("keys")) if isinstance(key, str)]
             following = page.get("nextCursor") or ""
             if not page.get("hasMore"):
                 return list(dict.fromkeys(keys))
@@ -98,8 +98,8 @@ def list_keys(session: Session, run: Experiment, kind: str = "scalar") -> list[s
     columns = list(_pages(session, f"/experiment/{run.cuid}/column", {}))
     if not columns and run.root:
         columns = list(_pages(session, f"/experiment/{run.root[1]}/column", {}))
-    scalar = kind == "scalar"
-    return list(dict.fromkeys(c["key"] for c in columns if c.get("key") and (c.get("type") in SCALAR_TYPES) == scalar))
+    fitting = [column for column in columns if (column.get("type") in SCALAR_TYPES) == (kind == "scalar")]
+    return list(dict.fromkeys(column["key"] for column in fitting if isinstance(column.get("key"), str)))
 
 
 SCALAR_TYPES = {"FLOAT", "SCALAR", None, ""}
@@ -110,14 +110,14 @@ def last_points(session: Session, run: Experiment, keys: Sequence[str]) -> dict[
 
     It is what the exported series are checked against, so a server that lacks it is no failure.
     """
-    body = {
-        "projectId": _project_id(session, run),
-        "xType": "step",
-        "range": [0, 0],
-        "columns": [_column(run, key) for key in keys],
-        "num": 1500,
-    }
     try:
+        body = {
+            "projectId": _project_id(session, run),
+            "xType": "step",
+            "range": [0, 0],
+            "columns": [_column(run, key) for key in keys],
+            "num": 1500,
+        }
         entries = session.post("/house/metrics/scalar/value", body)
     except CallFailed:
         return None
@@ -125,8 +125,8 @@ def last_points(session: Session, run: Experiment, keys: Sequence[str]) -> dict[
         return None
     latest = {}
     for entry in entries:
-        point = (entry or {}).get("latest") or {}
-        if isinstance(point.get("index"), int):
+        point = entry.get("latest") if isinstance(entry, dict) else None
+        if isinstance(point, dict) and isinstance(point.get("index"), int) and isinstance(entry.get("key"), str):
             latest[entry["key"]] = (point["index"], _number(point.get("data")))
     return latest
 
@@ -139,7 +139,7 @@ def export_link(session: Session, run: Experiment, keys: Sequence[str]) -> str:
     if not key:
         raise CallFailed("the export answers without a file")
     links = session.post("/files/presigned/get", {"paths": [key]})
-    urls = links.get("urls") if isinstance(links, dict) else None
+    urls = _items(links.get("urls") if isinstance(links, dict) else None)
     return _absolute(session, urls[0] if urls else "")
 
 
@@ -155,12 +155,17 @@ def column_link(session: Session, run: Experiment, key: str) -> str:
         answer = answer[0] if answer else None
     if isinstance(answer, dict) and isinstance(answer.get("data"), dict):
         answer = answer["data"]
-    return _absolute(session, (answer.get("url") if isinstance(answer, dict) else "") or "")
+    return _absolute(session, answer.get("url") if isinstance(answer, dict) else None)
 
 
-def _absolute(session: Session, link: str) -> str:
+def _items(value: Any) -> list[Any]:
+    """Return a list as it is, and nothing for null or what should have been a list."""
+    return value if isinstance(value, list) else []
+
+
+def _absolute(session: Session, link: Any) -> str:
     """Complete a link that self-hosted servers give without their origin."""
-    if not link:
+    if not link or not isinstance(link, str):
         raise CallFailed("the server gives no download link")
     whole = urljoin(session.api + "/", link)
     if urlsplit(whole).scheme not in ("http", "https"):
@@ -190,10 +195,10 @@ def _pages(session: Session, path: str, params: dict[str, Any]) -> Iterable[dict
             if answer is None and page == 1:
                 return
             raise CallFailed(f"{path}: page {page} has no list")
-        yield from (item for item in answer["list"] if item)
+        yield from (item for item in answer["list"] if isinstance(item, dict))
         seen += len(answer["list"])
-        if page >= int(answer.get("pages") or 1):
-            total = int(answer.get("total") or seen)
+        if page >= (_number(answer.get("pages")) or 1) or not answer["list"]:
+            total = int(_number(answer.get("total")) or seen)
             if seen < total:
                 raise CallFailed(f"{path}: {seen} of {total} entries came")
             return
@@ -215,16 +220,18 @@ def _is_group(item: Any) -> bool:
 
 def _experiment(place: Place, document: dict[str, Any]) -> Experiment:
     root = (document.get("rootProId"), document.get("rootExpId"))
-    profile = document.get("profile") or {}
+    profile = document.get("profile")
+    config = profile.get("config") if isinstance(profile, dict) else None
+    finished = document.get("finishedAt")
     return Experiment(
         place=place,
-        cuid=document["cuid"],
-        slug=document.get("slug") or "",
-        name=document.get("name") or "",
-        state=document.get("state") or "",
+        cuid=str(document["cuid"]),
+        slug=str(document.get("slug") or ""),
+        name=str(document.get("name") or ""),
+        state=str(document.get("state") or ""),
         created=_milliseconds(document.get("createdAt")),
-        finished=document.get("finishedAt"),
-        config=without_secrets(unwrapped(profile.get("config") or {})),
+        finished=str(finished) if finished else None,
+        config=without_secrets(unwrapped(config if isinstance(config, dict) else {})),
         root=(str(root[0]), str(root[1])) if all(root) else None,
         project_id=str(document.get("project_id") or ""),
     )
@@ -233,7 +240,7 @@ def _experiment(place: Place, document: dict[str, Any]) -> Experiment:
 def unwrapped(config: Any) -> Any:
     """Take the values out of SwanLab's ``{"value", "desc", "sort"}`` wrapping, at any depth."""
     if isinstance(config, dict):
-        if "value" in config and set(config) <= {"value", "desc", "sort"}:
+        if "value" in config and config.keys() <= {"value", "desc", "sort"}:
             return unwrapped(config["value"])
         return {str(key): unwrapped(value) for key, value in config.items()}
     if isinstance(config, list):

@@ -60,6 +60,8 @@ def read_export(session: Any, link: str, experiment: str, keys: Sequence[str], *
         body.close()  # a cell that is no number: the slow reader says which
         body = _Body(session, link, timeout)
         return _parse_tolerant(body, experiment, keys)
+    except csv.Error as error:
+        raise CallFailed(f"the download is not a CSV export: {error}") from None
     finally:
         body.close()
 
@@ -183,7 +185,7 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
     export = Export(without_column=[key for key in keys if key not in places])
     points: dict[str, list[tuple[int, float, float]]] = {key: [] for key in places}
     bad: dict[str, list[str]] = {key: [] for key in places}
-    for row in csv.reader(io.TextIOWrapper(io.BufferedReader(body), encoding="utf-8", errors="replace", newline="")):
+    for row in _rows(body):
         if len(row) != len(header):
             export.cut = f"a row has {len(row)} of {len(header)} columns: the file is cut off or broken"
             continue
@@ -192,7 +194,7 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
             if row[value] in ABSENT:
                 continue
             number = _to_float(row[value])
-            if step is None or number is None:
+            if step is None or number is None or step != int(step):
                 bad[key].append(f"{row[value]!r} at step {row[0]}")
             else:
                 time = _to_float(row[stamp]) if stamp else None
@@ -203,6 +205,14 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
         key: f"{len(cells)} cells are not numbers, the first is {cells[0][:80]}" for key, cells in bad.items() if cells
     }
     return export
+
+
+def _rows(body: _Body) -> Iterator[list[str]]:
+    text = io.TextIOWrapper(io.BufferedReader(body), encoding="utf-8", errors="replace", newline="")
+    try:
+        yield from csv.reader(text)
+    except csv.Error as error:
+        raise CallFailed(f"the download is not a CSV export: {error}") from None
 
 
 def _to_float(text: str) -> float | None:

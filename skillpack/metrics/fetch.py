@@ -99,7 +99,11 @@ class Fetcher:
         self._downloads = download_session() if not options.offline else None
 
     def session(self, origin: str) -> Session:
-        """Return the session with an API origin. Raises Unavailable."""
+        """Return the session with an API origin. Raises Unavailable, also where the options forbid the network."""
+        if self.options.offline:
+            raise Unavailable(
+                f"{origin} is not asked", expected="no --offline", hint="give runs, one by one, by address"
+            )
         if origin not in self._sessions:
             self._sessions[origin] = Session(origin, find_key(origin), self.options.retries, self.options.note)
         return self._sessions[origin]

@@ -132,6 +132,11 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], left: Seque
     )
 
 
+def printable(text: str) -> str:
+    """Return a text whose control characters are escaped: names come from a server, and a terminal obeys them."""
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Fill a text up to a number of terminal columns, on its right or (``right``) on its left."""
     blanks = " " * (width - columns_of(text))

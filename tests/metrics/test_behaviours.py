@@ -12,6 +12,7 @@ import pytest
 
 from skillpack.metrics import RunMetrics, Series, Window, draw, fetch_run, fetch_runs
 from skillpack.metrics.compare import compare_runs
+from skillpack.metrics.fetch import RunNotFetched
 from skillpack.metrics.plot import smooth_values
 from skillpack.metrics.session import Retries
 from skillpack.metrics.stats import align, stitch
@@ -352,6 +353,28 @@ def test_1666_an_empty_answer_for_a_run_is_no_empty_run(server: FakeSwanLab, qui
     code, out, _ = fetch([server.run_url(), "--retries", "0"])
     assert code == 1
     assert "is empty" in out
+
+
+@pytest.mark.parametrize(
+    "document", ["[]", "{}", "7", '"text"', "[null]", '[{"latest": 3}]', '{"keys": 5, "urls": {}}']
+)
+@pytest.mark.parametrize(
+    "call",
+    ["runs/main1234", "ada/agent$", "scalar/keys", "media/keys", "scalar/value", "scalar/export", "presigned/get"],
+)
+def test_an_answer_of_another_shape_is_a_reason_not_a_crash(
+    server: FakeSwanLab, quick: Retries, call: str, document: str
+) -> None:
+    server.fail(call, "json:" + document)
+    try:
+        result = fetch_run(server.run_url(), [KEY, "nothing"], retries=quick)
+    except RunNotFetched as error:
+        assert call == "runs/main1234"
+        assert "main1234" in error.message  # noqa: PT017
+    else:
+        status = result.status[KEY]
+        assert status.ok or status.why
+        assert status.ok == (len(result.frame) == 2000)
 
 
 def test_a_clone_has_the_data_of_its_origin(server: FakeSwanLab) -> None:

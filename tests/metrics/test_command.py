@@ -234,3 +234,11 @@ def test_the_script_runs_from_anywhere_as_it_stands(server: FakeSwanLab, tmp_pat
     assert done.returncode == 0, done.stderr
     assert "critic/rewards/mean" in done.stdout
     assert done.stderr == ""
+
+
+def test_control_characters_of_a_server_do_not_reach_the_terminal(server: FakeSwanLab) -> None:
+    server.projects["ada/agent"][0].name = "\x1b[2Jgone\u202e"
+    code, out, _ = fetch([server.run_url(), "--keys", "reward"])
+    assert code == 0
+    assert "\\x1b[2Jgone\\u202e" in out
+    assert "\x1b" not in out

@@ -41,7 +41,8 @@ class Fault:
     """What to answer instead, from the ``after``-th matching request on and ``times`` times (0: always).
 
     ``answer`` is an HTTP status, or ``null`` (200 with a JSON null), ``drop`` (close the
-    connection), ``slow`` (the body in eight parts, a tenth of a second apart) or ``html`` (a login page).
+    connection), ``slow`` (the body in eight parts, a tenth of a second apart), ``html`` (a login page)
+    or ``json:…`` (200 with that document).
     """
 
     pattern: str
@@ -349,6 +350,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault.answer == "null":
             self._send_json(200, None)
+        elif fault.answer.startswith("json:"):
+            self._send_json(200, json.loads(fault.answer.removeprefix("json:")))
         elif fault.answer == "html":
             self._send(200, b"<!doctype html><title>Sign in</title>", "text/html")
         else:

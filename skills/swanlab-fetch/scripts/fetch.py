@@ -182,8 +182,14 @@ def _deliver(runs: list[Any], given: dict[str, Any], as_json: bool) -> None:
                     log_x=given["log_x"], log_y=given["log_y"])  # fmt: skip
         files["plot"] = str(path)
         written.append(f"drew {path}")
-    emit(fetch_document(runs, files), as_json=as_json, text=lambda: fetch_text(runs, written))
+    _print(fetch_document(runs, files), as_json=as_json, text=lambda: fetch_text(runs, written))
     _end(runs)
+
+
+def _print(document: Any, as_json: bool, text: Callable) -> None:
+    from skillpack.metrics.report import printable
+
+    emit(document, as_json=as_json, text=lambda: printable(text()))
 
 
 def _axis_name(x: str) -> str:
@@ -257,7 +263,7 @@ def list_keys(targets: tuple[str, ...], quick: bool, system: bool, as_json: bool
         documents = describe_keys(targets, system=system, **_fetch_options(given))
     else:
         documents = describe_series(_load(targets, ALL_KEYS if system else None, given, media=True))
-    emit({"runs": documents}, as_json=as_json, text=lambda: keys_text(documents))
+    _print({"runs": documents}, as_json=as_json, text=lambda: keys_text(documents))
 
 
 @command.command("runs", cls=Command, example="fetch.py runs https://swanlab.cn/@user/project", exit_codes=CODES)
@@ -269,7 +275,7 @@ def list_runs(project: str, as_json: bool, **given: Any) -> None:
     from skillpack.metrics.listing import describe_runs, runs_text
 
     documents = describe_runs(project, given["only"], **_fetch_options(given))
-    emit({"runs": documents}, as_json=as_json, text=lambda: runs_text(documents))
+    _print({"runs": documents}, as_json=as_json, text=lambda: runs_text(documents))
 
 
 @command.command("summary", cls=Command, example="fetch.py summary https://swanlab.cn/@user/project/runs/abc123 "
@@ -287,7 +293,7 @@ def summary(targets: tuple[str, ...], keys: str | None, best: Any, as_json: bool
 
     runs = _load(targets, keys, given)
     documents = summarize_runs(runs, best)
-    emit({"ok": all(one.ok for one in runs), "runs": documents}, as_json=as_json,
+    _print({"ok": all(one.ok for one in runs), "runs": documents}, as_json=as_json,
          text=lambda: summary_text(documents))  # fmt: skip
     _end(runs)
 
@@ -315,7 +321,7 @@ def compare(targets: tuple[str, ...], keys: str | None, as_json: bool, **given: 
         path = draw_comparison(aligned, given["plot"], x_label=_axis_name(given["x"]), smooth=given["smooth"],
                                log_x=given["log_x"], log_y=given["log_y"])  # fmt: skip
         document["files"]["plot"] = str(path)
-    emit(document, as_json=as_json, text=lambda: comparison_text(document))
+    _print(document, as_json=as_json, text=lambda: comparison_text(document))
     _end(runs)
 
 
@@ -351,7 +357,7 @@ def sparklines(targets: tuple[str, ...], keys: str | None, width: int, as_json: 
 
     runs = _load(targets, keys, given)
     rows = sparkline_rows(runs, width)
-    emit({"ok": all(one.ok for one in runs), "curves": rows}, as_json=as_json, text=lambda: sparkline_text(rows))
+    _print({"ok": all(one.ok for one in runs), "curves": rows}, as_json=as_json, text=lambda: sparkline_text(rows))
     _end(runs)
 
 
