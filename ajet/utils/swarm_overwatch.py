@@ -1,10 +1,13 @@
-"""What an engine is doing now, read over HTTP: from a reference or from a released server."""
+"""What an engine is doing now, in a terminal: read over HTTP from a reference or from a released server."""
 
 from __future__ import annotations
 
 import contextlib
-import statistics
+import json
+import select
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,20 +17,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-ROWS = 30
-"""Episodes and tasks that are listed at most; the counts are always of all."""
+from ajet.utils.swarm_frame import frame_of
 
-PROGRESS = [
-    ("episodes", "completed_episodes", "completed_episode_target", "rollout_until_finish_enough_episodes"),
-    ("tasks", "completed_tasks", "completed_task_target", "rollout_until_finish_enough_tasks"),
-    (
-        "non-dummy tasks",
-        "completed_non_dummy_tasks",
-        "completed_non_dummy_task_target",
-        "rollout_until_finish_enough_non_dummy_tasks",
-    ),
-]
-"""Row, its counter, its target, and the collection method that it decides."""
+HINTS = {
+    "ENGINE.OFFLINE": "The engine is offline. A client starts it with auto_sync_train_config_and_start_engine(job).",
+    "ENGINE.BOOTING": "The engine boots: it loads the model and starts its workers. Episodes begin when it is ROLLING.",
+}
+KEYS = "q quit   t latest model call"
+CALL_CHARACTERS = 3000
 
 
 class ServerUnreachable(Exception):
@@ -35,11 +32,7 @@ class ServerUnreachable(Exception):
 
 
 def read_frame(url: str, client: httpx.Client | None = None) -> dict[str, Any]:
-    """Return one observation of a server, as plain JSON data.
-
-    ``cap`` is null where the server does not tell it (released servers do not). Raises
-    ServerUnreachable.
-    """
+    """Return one observation of a server, as plain JSON data (see ``frame_of``). Raises ServerUnreachable."""
     url = url.rstrip("/")
     try:
         with contextlib.ExitStack() as stack:
@@ -54,90 +47,18 @@ def read_frame(url: str, client: httpx.Client | None = None) -> dict[str, Any]:
             "expected: the base URL of a running server, as http://host:10086\n"
             "try: skills engine start, or python -m ajet.swarm_cli start"
         ) from None
-    running = pool.get("running_episode_details") or {}
-    capacity = pool.get("capacity") or {}
-    booting = pool.get("booting_start_time")
-    return {
-        "url": url,
-        "engine": health.get("engine", "released"),
-        "engine_status": status.get("engine_status"),
-        "engine_status_detail": status.get("engine_status_detail"),
-        "global_step": status.get("global_step"),
-        "booting_seconds": round(time.time() - booting, 1) if booting else None,
-        "model_path": pool.get("training_model_path"),
-        "sample_collection_method": pool.get("sample_collection_method") or None,
-        "progress": [
-            {
-                "name": name,
-                "completed": pool.get(counter, 0),
-                "target": pool.get(target, 0),
-                "decides": method == pool.get("sample_collection_method"),
-            }
-            for name, counter, target, method in PROGRESS
-        ],
-        "running_episodes": len(running),
-        "cap": capacity.get("cap"),
-        "capacity": capacity or None,
-        "clients": (pool.get("swarm_client_instruction") or {}).get("active_clients", []),
-        "episodes": _episodes(running),
-        "tasks": _tasks(pool),
-        "log": log.json().get("entries", []) if log.status_code == 200 else [],
-    }
-
-
-def _seconds(text: str) -> float:
-    return float(text.rstrip("s") or 0)
-
-
-def _episodes(running: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
-    """Return the running episodes, longest idle first."""
-    episodes: list[dict[str, Any]] = [
-        {
-            "episode_uuid": episode_uuid,
-            "client_uuid": one.get("client_uuid", ""),
-            "task_id": one.get("optional_task_id", ""),
-            "llm_call_count": int(one.get("llm_call_count", 0)),
-            "idle_seconds": _seconds(one.get("time_since_last_activity", "0s")),
-            "discard_episode_timeout": _seconds(one.get("discard_episode_timeout", "0s")),
-        }
-        for episode_uuid, one in running.items()
-    ]
-    return sorted(episodes, key=lambda one: -one["idle_seconds"])[:ROWS]
-
-
-def _tasks(pool: dict[str, Any]) -> list[dict[str, Any]]:
-    rewards = pool.get("completed_tasks_rewards") or {}
-    return [
-        {
-            "task_id": task_id,
-            "episodes": len(values),
-            "mean_reward": statistics.fmean(values),
-            "std_reward": statistics.pstdev(values),
-        }
-        for task_id, values in list(rewards.items())[:ROWS]
-        if values
-    ]
+    entries = log.json().get("entries", []) if log.status_code == 200 else []
+    return frame_of(url, health=health, status=status, pool=pool, log=entries)
 
 
 def render(frame: dict[str, Any]) -> Group:
     """Return a frame as a rich renderable."""
-    step = "-" if frame["global_step"] is None else frame["global_step"]
-    head = Text.assemble(
-        (f"{frame['engine_status']}", "bold"),
-        f"  step {step}  {frame['url']}  ({frame['engine']} engine)\n",
-        f"model {frame['model_path'] or '-'}",
-    )
-    if frame["booting_seconds"] is not None:
-        head.append(f"  booting for {frame['booting_seconds']:.0f} s")
-    if frame["engine_status_detail"]:
-        head.append(f"\n{frame['engine_status_detail']}", "dim")
-    progress = Table("progress", "completed", "target", "", box=None, pad_edge=False)
-    for row in frame["progress"]:
-        mark = "decides" if row["decides"] else ""
-        progress.add_row(row["name"], str(row["completed"]), str(row["target"]), mark)
-    cap = "unknown" if frame["cap"] is None else frame["cap"]
-    progress.add_row("running episodes", str(frame["running_episodes"]), str(cap), "cap")
-    parts: list[Any] = [Panel(head, title="AgentJet swarm", title_align="left"), progress]
+    parts: list[Any] = [Panel(_head(frame), title="AgentJet swarm", title_align="left"), _progress(frame)]
+    if frame["binding"]:
+        parts.append(Text.assemble("more episodes are held back by ", (frame["binding"]["name"], "bold")))
+        parts.append(Text(f"  {frame['binding']['why']}", "dim"))
+    if frame["engine_status"] in HINTS:
+        parts.append(Text(f"\n{HINTS[frame['engine_status']]}"))
     if frame["clients"]:
         names = "  ".join(
             one["client_uuid"][:8] + (" agreed" if one.get("allowed_sync_weight") else "")
@@ -145,21 +66,56 @@ def render(frame: dict[str, Any]) -> Group:
         )
         parts.append(Text(f"\nactive clients ({len(frame['clients'])}): {names}"))
     if frame["episodes"]:
-        table = Table("running episode", "client", "task", "LLM calls", "idle / patience", box=None, pad_edge=False)
-        for one in frame["episodes"]:
-            patience = f"{one['idle_seconds']:.1f}s / {one['discard_episode_timeout']:.0f}s"
-            calls = str(one["llm_call_count"])
-            table.add_row(one["episode_uuid"][:8], one["client_uuid"][:8], one["task_id"][:40], calls, patience)
-        parts += [Text(""), table]
+        parts += [Text(""), _episodes(frame)]
     if frame["tasks"]:
-        table = Table("task", "episodes", "reward mean ± std", box=None, pad_edge=False)
-        for one in frame["tasks"]:
-            reward = f"{one['mean_reward']:.3f} ± {one['std_reward']:.3f}"
-            table.add_row(one["task_id"][:60], str(one["episodes"]), reward)
-        parts += [Text(""), table]
+        parts += [Text(""), _tasks(frame)]
     if frame["log"]:
         parts.append(Text(f"\n{frame['log'][-1].get('message', '')}", "dim"))
     return Group(*parts)
+
+
+def _head(frame: dict[str, Any]) -> Text:
+    step = "-" if frame["global_step"] is None else frame["global_step"]
+    head = Text.assemble(
+        (f"{frame['engine_status']}", "bold"),
+        f"  step {step}  {frame['url']}  ({frame['engine']} engine)  {time.strftime('%H:%M:%S')}\n",
+        f"model {frame['model_path'] or '-'}",
+    )
+    if frame["booting_seconds"] is not None:
+        head.append(f"  booting for {frame['booting_seconds']:.0f} s")
+    if frame["engine_status_detail"]:
+        head.append(f"\n{frame['engine_status_detail']}", "dim")
+    return head
+
+
+def _progress(frame: dict[str, Any]) -> Table:
+    progress = Table("progress", "completed", "target", "", box=None, pad_edge=False)
+    for row in frame["progress"]:
+        mark = "decides" if row["decides"] else ""
+        progress.add_row(row["name"], str(row["completed"]), str(row["target"]), mark)
+    if frame["mean_episodes_per_task"] is not None:
+        progress.add_row("episodes per task", str(frame["mean_episodes_per_task"]), "", "")
+    cap = "unknown" if frame["cap"] is None else frame["cap"]
+    progress.add_row("running episodes", str(frame["running_episodes"]), str(cap), "cap")
+    return progress
+
+
+def _episodes(frame: dict[str, Any]) -> Table:
+    table = Table("running episode", "client", "task", "LLM calls", "idle / patience", box=None, pad_edge=False)
+    for one in frame["episodes"]:
+        patience = f"{one['idle_seconds']:.1f}s / {one['discard_episode_timeout']:.0f}s"
+        calls = str(one["llm_call_count"])
+        table.add_row(one["episode_uuid"][:8], one["client_uuid"][:8], one["task_id"][:40], calls, patience)
+    return table
+
+
+def _tasks(frame: dict[str, Any]) -> Table:
+    table = Table("task", "episodes", "reward mean ± std", "first episodes", box=None, pad_edge=False)
+    for one in frame["tasks"]:
+        reward = f"{one['mean_reward']:.3f} ± {one['std_reward']:.3f}"
+        uuids = " ".join(uuid[:8] for uuid in one["episode_uuids"])
+        table.add_row(one["task_id"][:60], str(one["episodes"]), reward, uuids)
+    return table
 
 
 def print_frame(frame: dict[str, Any]) -> None:
@@ -168,14 +124,63 @@ def print_frame(frame: dict[str, Any]) -> None:
 
 
 def watch(url: str, interval: float) -> None:
-    """Show a server until Ctrl-C; while it is unreachable, say so and go on."""
+    """Show a server until ``q`` or Ctrl-C; while it is unreachable, say so and go on.
+
+    Raises ServerUnreachable if it does not answer in the beginning.
+    """
     console = Console()
+    show_call = False
     with httpx.Client(timeout=5.0, trust_env=False) as client, contextlib.suppress(KeyboardInterrupt):
         first: Any = render(read_frame(url, client))
-        with Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        with _keys() as wait, Live(first, console=console, screen=console.is_terminal, auto_refresh=False) as live:
             while True:
-                time.sleep(interval)
-                try:
-                    live.update(render(read_frame(url, client)), refresh=True)
-                except ServerUnreachable as error:
-                    live.update(Panel(str(error), title="unreachable"), refresh=True)
+                key = wait(interval)
+                if key == "q":
+                    return
+                show_call = show_call != (key == "t")
+                live.update(_screen(url, client, show_call), refresh=True)
+
+
+def _screen(url: str, client: httpx.Client, show_call: bool) -> Any:
+    try:
+        if show_call:
+            return Group(_latest_call(url, client), Text("t back   q quit", "dim"))
+        return Group(render(read_frame(url, client)), Text(f"\n{KEYS}", "dim"))
+    except ServerUnreachable as error:
+        return Panel(str(error), title="unreachable")
+
+
+def _latest_call(url: str, client: httpx.Client) -> Panel:
+    try:
+        answer = client.post(f"{url.rstrip('/')}/replay_latest_llm_call")
+    except httpx.HTTPError as error:
+        return Panel(f"{url} does not answer: {error}", title="latest model call")
+    text = json.dumps(answer.json(), ensure_ascii=False, indent=2) if answer.is_success else "no call yet"
+    return Panel(Text(text[:CALL_CHARACTERS]), title="latest model call")
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[Any]:
+    """Yield a function that waits for a key or until time is up; without a terminal it only waits."""
+    if not sys.stdin.isatty():
+
+        def sleep(seconds: float) -> str:
+            time.sleep(seconds)
+            return ""
+
+        yield sleep
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+
+    def wait(seconds: float) -> str:
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        return sys.stdin.read(1) if ready else ""
+
+    tty.setcbreak(sys.stdin)
+    try:
+        yield wait
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

@@ -71,6 +71,7 @@ class Response:
     status: int = 200
     media_type: bytes = JSON
     chunks: AsyncGenerator[bytes, None] | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 Handler = Callable[..., Awaitable[Response]]
@@ -155,7 +156,7 @@ async def _read_body(scope: MutableMapping[str, Any], receive: Receive, limit: i
 
 async def send_response(response: Response, send: Send) -> None:
     """Send an answer, whole or in chunks."""
-    headers = [(b"content-type", response.media_type)]
+    headers = [(b"content-type", response.media_type), *response.headers]
     if response.chunks is None:
         headers.append((b"content-length", str(len(response.body)).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})

@@ -194,5 +194,7 @@ class Engine:
             train_batch_size=settings.train_batch_size,
             cap=settings.cap,
             slots=settings.slots,
+            idle_slots=self.pool.unclaimed,
+            waiting_claims=self.pool.waiting,
         )
         return information

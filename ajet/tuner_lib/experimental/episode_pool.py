@@ -12,7 +12,7 @@ import math
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
@@ -73,6 +73,15 @@ class EpisodePool:
     def running(self) -> int:
         """How many episodes are claimed now: the Running Episodes gauge."""
         return len(self._claimed)
+
+    def claimed(self) -> Iterable[Episode]:
+        """Return the episodes that are claimed now."""
+        return self._claimed.values()
+
+    @property
+    def unclaimed(self) -> int:
+        """How many episodes wait to be claimed."""
+        return len(self._unclaimed)
 
     @property
     def waiting(self) -> int:

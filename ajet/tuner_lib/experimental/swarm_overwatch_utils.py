@@ -23,7 +23,8 @@ class EngineCapacity(BaseModel):
     """What bounds the running episodes of a reference engine (additive: released servers do not send it).
 
     ``cap`` counts episodes. ``slots`` is ``documented`` (``ceil(max_env_worker / num_repeat) *
-    num_repeat``) or ``released`` (also bounded by the batch and by the thread pool).
+    num_repeat``) or ``released`` (also bounded by the batch and by the thread pool). ``idle_slots``
+    are the episodes that wait to be claimed, ``waiting_claims`` the claims that wait for an episode.
     """
 
     max_env_worker: int
@@ -31,6 +32,8 @@ class EngineCapacity(BaseModel):
     train_batch_size: int
     cap: int
     slots: str
+    idle_slots: int = 0
+    waiting_claims: int = 0
 
 
 class CurrentBatchRolloutPoolInformation(BaseModel):

@@ -23,6 +23,7 @@ from ajet.tuner_lib.experimental.responses_model_server import ResponsesServer
 from ajet.tuner_lib.experimental.swarm_overwatch_utils import CurrentBatchRolloutPoolInformation
 from ajet.tuner_lib.experimental.train_code import receive_train_code
 from ajet.tuner_lib.experimental.verbose_log import VerboseLog
+from ajet.tuner_lib.experimental.watch_page import WatchPage
 
 MAX_WAIT = 60.0
 """Seconds that a long poll is held at most."""
@@ -51,6 +52,7 @@ class SwarmServer:
         self.engine = Engine(self.pool, self.options)
         latency = reply_latency(self.options.chaos, self.options.seed)
         self.chat = ChatServer(self.pool, self.engine.policy, self.engine.sampling, latency)
+        self.watch_page = WatchPage(self)
         self.messages = MessagesServer(self.chat)
         self.responses = ResponsesServer(self.chat)
         self.verbose_log = VerboseLog()
@@ -68,6 +70,8 @@ class SwarmServer:
 
     def _routes(self) -> dict[tuple[str, str], Route]:
         return {
+            ("GET", "/"): Route(self.watch_page.page),
+            ("GET", "/events"): Route(self.watch_page.events),
             ("GET", "/health"): Route(self.health),
             ("GET", "/openapi.json"): Route(self.openapi),
             ("POST", "/v1/chat/completions"): Route(self.chat_completions),
@@ -340,8 +344,8 @@ class SwarmServer:
         self._posted_information = body
         return json_response(wire.SwarmClientInstruction(active_clients=list(self.pool.clients)))
 
-    async def get_pool_information(self, request: Request) -> Response:
-        """Return how far the step has come, and the running episodes."""
+    def information(self) -> CurrentBatchRolloutPoolInformation:
+        """Return how far the step has come, without the running episodes."""
         own = self.engine.running
         information = self.engine.progress() if own else self._posted_information.model_copy()
         status = self.pool.status
@@ -350,6 +354,11 @@ class SwarmServer:
         information.booting_start_time = status.booting_start_time
         information.training_model_path = self.engine.model_path
         information.swarm_client_instruction = wire.SwarmClientInstruction(active_clients=list(self.pool.clients))
+        return information
+
+    async def get_pool_information(self, request: Request) -> Response:
+        """Return how far the step has come, and the running episodes."""
+        information = self.information()
         rest = information.__pydantic_serializer__.to_json(information, exclude={"running_episode_details"})
         running = await self.pool.running_episode_details()
         return Response(rest[:-1] + b',"running_episode_details":' + running + b"}")

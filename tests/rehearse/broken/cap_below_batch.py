@@ -12,5 +12,5 @@ for step in range(1000):
     tasks = [task(BATCH_SIZE * step + n) for n in range(BATCH_SIZE) for _ in range(NUM_REPEAT)]
     with ThreadPoolExecutor(len(tasks)) as pool:
         begun = list(pool.map(lambda _: swarm.begin_episode(), tasks))
-        for one, (episode_uuid, model) in zip(tasks, begun):
+        for one, (episode_uuid, model) in zip(tasks, begun, strict=True):
             swarm.end_episode(one, episode_uuid, WorkflowOutput(reward=reward(ask(model, one.main_query), one)))
