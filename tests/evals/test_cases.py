@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,13 @@ from skillpack.validate.evals import run_scripts
     [
         ("cases: [", "not YAML: while parsing a flow node"),
         ("", "$: None is not of type 'object'"),
+        ("a: " + "[" * 20_000, "not YAML: "),
+        (
+            "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))]),
+            "its aliases expand to more than anybody would write",
+        ),
+        ("cases: &c [*c]", "cases[0]: "),
+        ("cases: [{name: a, script: number.py, schema: /etc/hostname}]", "there is no schema '/etc/hostname'"),
         ("cases: {}", "cases: {} is not of type 'array'"),
         ("cases: [{name: a}]", "cases[0]: 'script' is a required property"),
         ("cases: [{name: a, script: number.py, timeout: soon}]", "cases[0].timeout: 'soon' is not of type 'number'"),
@@ -34,6 +42,11 @@ def test_a_bad_file_is_told(skill: Path, text: str, why: str) -> None:
     assert all(case.ok for case in implicit)
     assert (result.case, result.ok, result.exit_code) == ("evals/scripts.yaml", False, None)
     assert why in result.why
+
+
+def test_what_is_no_file_is_told(skill: Path) -> None:
+    os.mkfifo(skill / "evals" / "scripts.yaml")
+    assert "expected a file" in run_scripts([skill])[skill][-1].why
 
 
 def test_bytes_that_are_no_text_are_told(skill: Path) -> None:

@@ -64,6 +64,7 @@ def test_a_result_says_how_to_run_the_case_again(try_case: Try) -> None:
         ("", {"expect": ["forty-two"]}, "missing text: expected 'forty-two'"),
         ("", {"reject": ['"n"']}, "rejected text: '\"n\"'"),
         ("raise ValueError('boom')", {"exit_code": 1}, "ends in a traceback: ValueError: boom"),
+        ("print('[' * 9_000); sys.exit()", {"args": ["--json"]}, "maximum recursion depth"),
         ("import no_such_package.part", {}, "lacks the package 'no_such_package'; expected it in the interpreter"),
         ("print('x' * 10_000)", {}, "characters on stdout, the limit is 10000"),
         ("open('../beside', 'w')", {}, "writes outside the scratch directory: "),

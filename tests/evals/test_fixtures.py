@@ -49,6 +49,15 @@ def test_a_program_that_ends_before_it_is_ready_is_told(try_case: Try, skill: Pa
     assert result.why.endswith("stderr: port in use")
 
 
+def test_a_program_that_is_never_ready_is_told_and_ended(
+    try_case: Try, skill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fixtures, "START_LIMIT", 0.5)
+    (skill / "evals" / "server.py").write_text("import time; time.sleep(60)")
+    result = try_case("", fixture={"run": ["evals/server.py"], "ready": "listening on (http\\S+)"})
+    assert "has not said so within 0.5 s" in result.why
+
+
 def test_an_engine_that_does_not_start_is_told(try_case: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["python3", "-c", "import sys; sys.exit('no module named uvicorn')"]
     monkeypatch.setattr(fixtures, "engine_command", lambda *_: command)
@@ -57,7 +66,8 @@ def test_an_engine_that_does_not_start_is_told(try_case: Try, monkeypatch: pytes
     assert result.why.endswith("stderr: no module named uvicorn")
 
 
-def test_an_engine_is_rolling_and_shared_by_the_cases(skill: Path) -> None:
+def test_an_engine_is_rolling_and_shared_by_the_cases(skill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # of no concern on loopback
     do = (
         "import urllib.request; print(urllib.request.urlopen('{engine_url}/get_engine_status').read().decode());"
         "print('at {engine_url}.')"

@@ -16,6 +16,7 @@ FILE = Path("evals", "scripts.yaml")
 UNKNOWN_FLAG = "--no-such-flag"
 SUFFIXES = (".py", ".sh")
 HELP_TIMEOUT = 30.0
+MAX_BYTES = 2**20
 
 
 class EvalsError(ValueError):
@@ -95,16 +96,22 @@ def explicit_cases(skill: Path) -> list[Case]:
     """Return the cases of ``evals/scripts.yaml``, none if there is no such file. Raises EvalsError."""
     import yaml
 
-    try:
-        text = (skill / FILE).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    path = skill / FILE
+    if not path.exists():
         return []
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            raise EvalsError(f"expected a file of at most {MAX_BYTES} bytes")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise EvalsError(f"cannot be read as UTF-8 text: {error}") from None
     try:
         document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, ValueError) as error:
+        size = _size(document, {})
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise EvalsError(f"not YAML: {' '.join(str(error).split())}") from None
+    if size > MAX_BYTES:
+        raise EvalsError("its aliases expand to more than anybody would write")
     _check_shape(document)
     cases = [_case(skill, entry) for entry in document["cases"]]
     names = [case.name for case in cases]
@@ -112,6 +119,17 @@ def explicit_cases(skill: Path) -> list[Case]:
         if names.count(name) > 1:
             raise EvalsError(f"two cases are called {name!r}; expected a name of its own for each")
     return cases
+
+
+def _size(node: object, known: dict[int, int]) -> int:
+    """Return how many values a document has with its aliases expanded, without expanding them."""
+    if not isinstance(node, (dict, list)):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = 0  # an alias within what it names adds nothing
+        values = node.values() if isinstance(node, dict) else node
+        known[id(node)] = 1 + sum(_size(value, known) for value in values)
+    return known[id(node)]
 
 
 @lru_cache
@@ -176,7 +194,8 @@ def _inside(skill: Path, case: str, relative: str) -> Path:
 def _schema(skill: Path, case: str, name: str | None) -> Path | None:
     if name is None:
         return None
-    for path in (skill / name, SCHEMAS / name):
-        if path.is_file():
+    for folder in (skill, SCHEMAS):
+        path = folder / name
+        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
             return path
     raise EvalsError(f"case {case!r}: there is no schema {name!r}, neither in the skill nor among the pack's schemas")

@@ -6,10 +6,10 @@ import json
 import os
 import queue
 import re
+import shlex
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,8 +41,7 @@ def engine(scratch: Path, env: Mapping[str, str]) -> Iterator[str]:
     """Run a reference engine while the context lasts; give its base URL once it is ROLLING. Raises FixtureError."""
     command = engine_command(sys.executable, ENGINE_CONFIG)
     with program(command, ENGINE_READY, scratch, {**env, **pack_importable(env)}) as url:
-        deadline = time.monotonic() + START_LIMIT
-        if not processes.wait_until(lambda: _status(url) == ROLLING, deadline - time.monotonic(), step=0.05):
+        if not processes.wait_until(lambda: _status(url) == ROLLING, START_LIMIT, step=0.05):
             raise FixtureError(
                 f"the reference engine at {url} is {_status(url)}, not {ROLLING}, after {START_LIMIT:g} s"
             )
@@ -50,8 +49,9 @@ def engine(scratch: Path, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _status(url: str) -> str:
+    no_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(f"{url}/get_engine_status", timeout=5) as response:
+        with no_proxy.open(f"{url}/get_engine_status", timeout=5) as response:
             return str(json.load(response)["engine_status"])
     except (OSError, ValueError, KeyError) as error:
         return f"not answering ({error})"
@@ -81,20 +81,25 @@ def program(command: Sequence[str], ready: str, scratch: Path, env: Mapping[str,
     reader = threading.Thread(target=_drain, args=(child, re.compile(ready), found), daemon=True)
     reader.start()
     try:
-        try:
-            value = found.get(timeout=START_LIMIT)
-        except queue.Empty:
-            value = None
-        if value is None:
-            ended = f"ended with exit code {child.wait()}" if not reader.is_alive() else "is still silent"
-            tail = log.read_text(errors="replace").strip()[-500:]
-            shown = " ".join(map(str, command))
-            raise FixtureError(f"fixture `{shown}` {ended}; expected a line that matches {ready!r}; stderr: {tail}")
-        yield value
+        yield _wait_until_ready(child, found, shlex.join(command), ready, log)
     finally:
         child.terminate()
         child.wait()
         reader.join()
+
+
+def _wait_until_ready(
+    child: subprocess.Popen[str], found: queue.SimpleQueue[str | None], command: str, ready: str, log: Path
+) -> str:
+    try:
+        value = found.get(timeout=START_LIMIT)
+        came = f"ended with exit code {child.wait()}" if value is None else ""
+    except queue.Empty:
+        value, came = None, f"has not said so within {START_LIMIT:g} s"
+    if value is not None:
+        return value
+    tail = log.read_text(errors="replace").strip()[-500:]
+    raise FixtureError(f"fixture `{command}` {came}; expected a line that matches {ready!r}; stderr: {tail}")
 
 
 def _drain(child: subprocess.Popen[str], ready: re.Pattern[str], found: queue.SimpleQueue[str | None]) -> None:

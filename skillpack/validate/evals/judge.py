@@ -132,7 +132,7 @@ def _json(run: Run, schema: Path | None) -> Iterator[str]:
     try:
         document = one_document(run.stdout)
         document = _elsewhere(document, run.scratch)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         yield str(error)
         return
     if schema is not None:
