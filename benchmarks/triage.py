@@ -90,7 +90,8 @@ def seconds_of_grep(log: Path, folder: Path) -> float:
 MEASURED = """
 import json, resource, sys
 from pathlib import Path
-from skillpack.triage.judge import Facts, judge
+from skillpack.triage.facts import Facts
+from skillpack.triage.judge import judge
 from skillpack.triage.scan import scan_log
 scan = scan_log(Path(sys.argv[1]))
 verdict = judge({"log": scan}, Facts(ended=True), lambda key: None)

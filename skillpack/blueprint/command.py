@@ -77,14 +77,15 @@ def new(out: Path | None, force: bool, from_job: Path | None, as_json: bool, **g
 )
 @click.argument("blueprint", type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--host", metavar="[USER@]HOST", help="Look for the files there by ssh, as run.py start --host will.")
 @json_option
-def lint(blueprint: Path, strict: bool, as_json: bool) -> None:
+def lint(blueprint: Path, strict: bool, host: str | None, as_json: bool) -> None:
     """Check everything that a blueprint names against this machine, before anything is started."""
     from skillpack.blueprint.lint import FAIL, WARN, lint_blueprint
     from skillpack.blueprint.model import read_blueprint
 
     plan = read_blueprint(blueprint)
-    checks = lint_blueprint(plan)
+    checks = lint_blueprint(plan, host)
     bad = (FAIL, WARN) if strict else (FAIL,)
     ok = not any(check.verdict in bad for check in checks)
     counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in ("ok", WARN, FAIL)}

@@ -25,10 +25,17 @@ class Check:
         return asdict(self)
 
 
-def lint_blueprint(blueprint: Blueprint) -> list[Check]:
-    """Return all checks of a blueprint in the order of a start: fields, code, configuration, command, machine."""
-    from skillpack.blueprint import lint_command, lint_files, lint_machine
+def lint_blueprint(blueprint: Blueprint, host: str | None = None) -> list[Check]:
+    """Return all checks of a blueprint in the order of a start: fields, code, configuration, command, machine.
 
+    With ``host`` (what ssh takes) the run's files are looked for over there, by one ssh call; what
+    needs a closer look is not checked then.
+    """
+    from skillpack.blueprint import lint_command, lint_files, lint_machine, lint_remote
+
+    if host:
+        far = (_fields, lint_command.detached, lint_command.killers, lint_files.result, lint_machine.window)
+        return [*(check for step in far for check in step(blueprint)), *lint_remote.over_there(blueprint, host)]
     steps: tuple[Callable[[Blueprint], Iterator[Check]], ...] = (
         _fields,
         lint_files.codebase,

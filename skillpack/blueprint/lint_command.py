@@ -42,7 +42,21 @@ _KILL = re.compile(r"\b(?:pkill|killall)\b|\bkill\b[^;&|]*\$\(|--autokill\b|(?:^
 def launch(blueprint: Blueprint) -> Iterator[Check]:
     """The commands name the YAML, scripts and programs that exist, and stay in the foreground."""
     named: list[str] = []
-    for command in (*blueprint.commands, *([blueprint.server_command] if blueprint.server_command else [])):
+    yield from detached(blueprint)
+    for command in _commands(blueprint):
+        for words in _simple_commands(command):
+            yield from _words(blueprint, words)
+            named += _confs(words)
+    yield from _names_the_yaml(blueprint, named)
+
+
+def _commands(blueprint: Blueprint) -> list[str]:
+    return [*blueprint.commands, *([blueprint.server_command] if blueprint.server_command else [])]
+
+
+def detached(blueprint: Blueprint) -> Iterator[Check]:
+    """Commands that put themselves into the background, where their end is not seen."""
+    for command in _commands(blueprint):
         if _AWAY.search(command):
             yield Check(
                 "background",
@@ -50,10 +64,6 @@ def launch(blueprint: Blueprint) -> Iterator[Check]:
                 f"the launch command detaches itself: {_short(command)}",
                 "take nohup, setsid, screen, tmux and the last & out: run.py detaches the run and must see its end",
             )
-        for words in _simple_commands(command):
-            yield from _words(blueprint, words)
-            named += _confs(words)
-    yield from _names_the_yaml(blueprint, named)
 
 
 def _simple_commands(command: str) -> Iterator[list[str]]:
@@ -144,8 +154,7 @@ def _names_the_yaml(blueprint: Blueprint, named: list[str]) -> Iterator[Check]:
 
 def killers(blueprint: Blueprint) -> Iterator[Check]:
     """Commands that kill by name: who else would die of them."""
-    commands = [*blueprint.commands, blueprint.server_command or ""]
-    hits = [match[0].strip() for command in commands for match in _KILL.finditer(command)]
+    hits = [match[0].strip() for command in _commands(blueprint) for match in _KILL.finditer(command)]
     if not hits:
         return
     victims = _victims()

@@ -7,7 +7,8 @@ from pathlib import Path
 from skillpack.runs.progress import Progress
 from skillpack.runs.rundir import RunDir
 from skillpack.runs.status import Status
-from skillpack.triage.judge import Facts, Verdict, judge
+from skillpack.triage.facts import Facts
+from skillpack.triage.judge import Verdict, judge
 from skillpack.triage.remedy import config_lookup
 
 BACKGROUND_SECONDS = 60.0

@@ -85,7 +85,7 @@ def watched_json(run: RunDir, watched: Watched) -> dict[str, Any]:
 def next_move(run: RunDir, watched: Watched) -> dict[str, Any]:
     """Return what to do next: wait so long, or which command, and why."""
     status = watched.status
-    if status.alive and watched.verdict.verdict == "hung":
+    if status.alive and watched.verdict.verdict in ("hung", "unhealthy"):
         return {"do": "triage", "command": f"scripts/triage.py {run.path}", "wait_seconds": 0}
     if status.alive:
         wait = watched.wait_next

@@ -11,7 +11,8 @@ import click
 from skillpack.script import NO, YES, BadInput, Command, emit, json_option
 
 if TYPE_CHECKING:
-    from skillpack.triage.judge import Facts, Verdict
+    from skillpack.triage.facts import Facts
+    from skillpack.triage.judge import Verdict
     from skillpack.triage.scan import Scan
 
 LOOK_EVERY = 1.0
@@ -102,7 +103,8 @@ def _triage_run(directory: Path, config: Path | None, silence: float | None, fol
 def _triage_log(
     log: Path, config: Path | None, exit_code: int | None, ended: bool, silence: float | None, follow: float
 ) -> Verdict:
-    from skillpack.triage.judge import judge, log_facts
+    from skillpack.triage.facts import log_facts
+    from skillpack.triage.judge import judge
     from skillpack.triage.remedy import config_lookup
     from skillpack.triage.scan import Scan, scan_log
 

@@ -2,59 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from skillpack.triage import suspects
+from skillpack.triage.causes import brief, cause, causes_of
+from skillpack.triage.facts import Facts
 from skillpack.triage.health import Finding, check_health, step_seconds
-from skillpack.triage.remedy import Lookup, advise
-from skillpack.triage.scan import Scan, Sighting
-from skillpack.triage.signatures import Signature, signature
+from skillpack.triage.remedy import Lookup
+from skillpack.triage.scan import Scan
+from skillpack.triage.signatures import signature
 
 WELL = ("finished", "healthy", "starting")
+SUDDEN = ("hung", "lost", "timed-out", "stopped")
+"""Verdicts in which the last line of a log may be all that there is to go by."""
 SILENCE_FACTOR = 3.0
 SILENCE_FLOOR = 60.0
-FIRST_STEP_SECONDS = 1200.0
-SURVIVED_LINES = 20
-"""Ordinary lines behind an unexplained exception that show that somebody caught it."""
-LAST_LINES = 4
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known about a run beside its logs. All of it may be unknown (a log alone)."""
-
-    state: str | None = None
-    """The run's state (``status``), or None."""
-    ended: bool | None = None
-    exit_code: int | None = None
-    signal: str | None = None
-    reason: str = ""
-    died: tuple[str, ...] = ()
-    silent: float | None = None
-    """Seconds since the last output."""
-    silence_limit: float | None = None
-    """Seconds of silence that are too long, if somebody has said so."""
-    elapsed: float | None = None
-    first_step_timeout: float = FIRST_STEP_SECONDS
-    disk_full: bool = False
-    backgrounded: bool = False
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A signature with the place where it was seen, and in which log."""
-
-    signature: Signature
-    sighting: Sighting
-    count: int
-    log: str
 
 
 @dataclass
 class Verdict:
-    """The judgement; ``verdict`` is a word of a closed set (see ``schemas/triage.schema.json``)."""
+    """The judgement; ``verdict`` is a word of a closed set (see ``schemas/triage-report.schema.json``)."""
 
     verdict: str
     why: str
@@ -75,29 +43,20 @@ class Verdict:
 def judge(scans: dict[str, Scan], facts: Facts, lookup: Lookup) -> Verdict:
     """Judge what the logs (name: scan) of one run say, with the facts about it."""
     main = max(scans.values(), key=lambda scan: (scan.steps, scan.lines))
-    verdict, why = _decide(scans, main, facts)
-    failed = verdict not in WELL and verdict != "unhealthy"
-    suspects = _suspects(scans, failed=failed) if failed else []
-    if verdict == "hung" or (verdict in ("lost", "timed-out", "stopped") and not _of_role(suspects, "root")):
-        suspects += _last_words(scans)
-    ranked = sorted(suspects, key=_rank)
-    causes = _causes(ranked, facts, lookup, verdict)
-    lead = causes[0]["id"] if causes else None
-    health = check_health(list(main.recent), main.earliest)
-    return Verdict(
-        verdict=verdict,
-        why=why,
-        causes=causes,
-        followed_by=[_brief(one) for one in ranked if one.signature.id not in {cause["id"] for cause in causes}],
-        survived=_survived(scans, exclude={lead, *(cause["id"] for cause in causes)}),
-        remarks=_warnings(scans, lookup) if not failed else [],
-        health=health,
-        steps=_step_summary(main),
-        tail=list(main.tail) if failed and not causes else [],
-    )
-
-
-# ---- the verdict ----------------------------------------------------------------------------------
+    word, why = _decide(scans, main, facts)
+    verdict = Verdict(word, why, health=check_health(list(main.recent), main.earliest), steps=_step_summary(main))
+    if word in WELL or word == "unhealthy":
+        verdict.remarks = [cause(one, lookup, "medium") for one in suspects.remarks(scans)]
+    else:
+        found = suspects.of_a_failure(scans, facts.died)
+        if word in SUDDEN and not any(one.is_a("root") for one in found):
+            found = suspects.ranked([*found, *suspects.last_words(scans)], facts.died)
+        verdict.causes = causes_of(found, facts, lookup)
+        blamed = {one["id"] for one in verdict.causes}
+        verdict.followed_by = [brief(one) for one in found if one.signature.id not in blamed]
+        verdict.tail = [] if verdict.causes else list(main.tail)
+    verdict.survived = [brief(one) for one in suspects.survived(scans, {one["id"] for one in verdict.causes})]
+    return verdict
 
 
 def _decide(scans: dict[str, Scan], main: Scan, facts: Facts) -> tuple[str, str]:
@@ -128,11 +87,11 @@ def _alive(main: Scan, facts: Facts, steps: int) -> tuple[str, str]:
 
 
 def _log_alone(scans: dict[str, Scan], main: Scan, facts: Facts, steps: int) -> tuple[str, str]:
-    suspects = [one for one in _suspects(scans, failed=False) if not _was_caught(one, scans)]
+    trouble = [one for one in suspects.since_last_step(scans) if not suspects.was_caught(one, scans)]
     end = _end_line(main)
-    after_end = [one for one in suspects if end is None or one.sighting.line > end]
-    if _of_role(after_end, "root") or _of_role(after_end, "generic") or (after_end and end is None):
-        return "failed", f"the log ends with {min(after_end, key=_rank).signature.id}"
+    behind = [one for one in trouble if end is None or (one.sighting.line > end and not one.is_a("aftermath"))]
+    if behind:
+        return "failed", f"the log ends with {suspects.ranked(behind, facts.died)[0].signature.id}"
     if end is not None:
         if not steps:
             return "no-training-step", "the log says that training has ended, but it has no training step"
@@ -178,160 +137,6 @@ def _end_line(main: Scan) -> int | None:
     return min(lines) if lines else None
 
 
-# ---- the suspects ---------------------------------------------------------------------------------
-
-
-def _suspects(scans: dict[str, Scan], *, failed: bool) -> list[Suspect]:
-    """Return what was seen since the last step; if that explains no failure, what was seen in the step before."""
-    current = _in_interval(scans, "current")
-    if failed and all(one.signature.role == "aftermath" for one in current):
-        return current + _in_interval(scans, "previous")
-    return current
-
-
-def _in_interval(scans: dict[str, Scan], interval: str) -> list[Suspect]:
-    found = []
-    for log, scan in scans.items():
-        for id_, seen in scan.seen.items():
-            one, sighting = signature(id_), getattr(seen, interval)
-            if sighting and one.role in (("root", "generic", "aftermath") if interval == "current" else ("root",)):
-                found.append(Suspect(one, sighting, seen.count, log))
-    return found
-
-
-def _last_words(scans: dict[str, Scan]) -> list[Suspect]:
-    """Return the signatures that mean something only if nothing comes behind them."""
-    return [
-        Suspect(signature(id_), seen.current, seen.count, log)
-        for log, scan in scans.items()
-        for id_, seen in scan.seen.items()
-        if seen.current and signature(id_).only_last and seen.current.line > scan.lines - LAST_LINES
-    ]
-
-
-def _was_caught(one: Suspect, scans: dict[str, Scan]) -> bool:
-    """Tell whether an unexplained exception was caught: plenty of other output follows, and no other trouble."""
-    if one.signature.role != "generic":
-        return False
-    scan = scans[one.log]
-    others = [seen for id_, seen in scan.seen.items() if seen.current and id_ != one.signature.id]
-    trouble = [seen for seen in others if seen.current and seen.current.line > one.sighting.line]
-    return not trouble and scan.lines - one.sighting.line >= SURVIVED_LINES
-
-
-def _of_role(suspects: list[Suspect], role: str) -> list[Suspect]:
-    return [one for one in suspects if one.signature.role == role]
-
-
-def _rank(one: Suspect) -> tuple[int, int]:
-    return ("root", "generic", "aftermath", "warning", "end").index(one.signature.role), one.sighting.line
-
-
-def _causes(ranked: list[Suspect], facts: Facts, lookup: Lookup, verdict: str) -> list[dict[str, Any]]:
-    """Return the causes, most likely first: known roots, then what the exit tells, then what is left."""
-    roots = [one for one in ranked if one.signature.role == "root"]
-    causes = [_cause(one, lookup, "high") for one in roots]
-    if not causes:
-        causes += _told_by_exit(facts, lookup)
-    rest = [one for one in ranked if one.signature.role in ("generic", "warning")]
-    if facts.died:
-        rest.sort(key=lambda one: one.log not in facts.died)
-    causes += [_cause(one, lookup, "medium") for one in rest if not roots]
-    if not causes:
-        causes += [_cause(one, lookup, "low") for one in ranked if one.signature.role == "aftermath"][:1]
-    for rank, cause in enumerate(causes, 1):
-        cause["rank"] = rank
-    return causes
-
-
-def _told_by_exit(facts: Facts, lookup: Lookup) -> list[dict[str, Any]]:
-    """Return causes that no line tells: the disk, a signal, a command that went into the background."""
-    if facts.disk_full:
-        return [
-            _cause(
-                Suspect(signature("disk-full"), Sighting(0, 0, "the disk of the run was full"), 1, ""), lookup, "high"
-            )
-        ]
-    if facts.backgrounded:
-        return [
-            _plain(
-                "backgrounded",
-                "the launch command put itself into the background and returned; the run owns only what it waits for",
-                "take nohup, &, screen and tmux out of exp_launch_command: run.py already detaches the run",
-            )
-        ]
-    if facts.signal == "SIGKILL" and facts.state == "failed":
-        text = "ended by SIGKILL (137); nothing in the log says why"
-        return [_cause(Suspect(signature("killed-137"), Sighting(0, 0, text), 1, ""), lookup, "medium")]
-    if facts.signal in ("SIGSEGV", "SIGBUS", "SIGABRT") and facts.state == "failed":
-        return [
-            _cause(Suspect(signature("segfault"), Sighting(0, 0, f"ended by {facts.signal}"), 1, ""), lookup, "medium")
-        ]
-    return []
-
-
-def _plain(id_: str, cause: str, do: str) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "cause": cause,
-        "stage": "boot",
-        "kind": "config",
-        "confidence": "high",
-        "count": 1,
-        "evidence": [],
-        "remedy": [{"do": do}],
-        "links": [],
-    }
-
-
-def _cause(one: Suspect, lookup: Lookup, confidence: str) -> dict[str, Any]:
-    return {
-        "id": one.signature.id,
-        "cause": one.signature.cause,
-        "stage": one.sighting.stage,
-        "kind": one.signature.kind,
-        "confidence": confidence,
-        "count": one.count,
-        "evidence": [_evidence(one)],
-        "remedy": [advise(rule, lookup, one.sighting.groups) for rule in one.signature.remedy],
-        "links": list(one.signature.links),
-    }
-
-
-def _evidence(one: Suspect) -> dict[str, Any]:
-    return {"log": one.log, "line": one.sighting.line, "text": one.sighting.text, "who": one.sighting.who}
-
-
-def _brief(one: Suspect) -> dict[str, Any]:
-    return {"id": one.signature.id, "count": one.count, "evidence": [_evidence(one)]}
-
-
-def _survived(scans: dict[str, Scan], exclude: set[str | None]) -> list[dict[str, Any]]:
-    """Return what looked bad and was followed by a training step."""
-    return [
-        {
-            "id": id_,
-            "count": seen.survived,
-            "evidence": [_evidence(Suspect(signature(id_), seen.first, seen.count, log))],
-        }
-        for log, scan in scans.items()
-        for id_, seen in scan.seen.items()
-        if seen.survived
-        and seen.first
-        and id_ not in exclude
-        and signature(id_).role in ("root", "generic", "aftermath")
-    ]
-
-
-def _warnings(scans: dict[str, Scan], lookup: Lookup) -> list[dict[str, Any]]:
-    return [
-        _cause(Suspect(signature(id_), seen.first, seen.count, log), lookup, "medium")
-        for log, scan in scans.items()
-        for id_, seen in scan.seen.items()
-        if seen.first and signature(id_).role == "warning" and not signature(id_).only_last
-    ]
-
-
 def _step_summary(main: Scan) -> dict[str, Any]:
     return {
         "count": main.steps,
@@ -341,10 +146,3 @@ def _step_summary(main: Scan) -> dict[str, Any]:
         "median_seconds": step_seconds(list(main.recent)),
         "lines": main.lines,
     }
-
-
-def log_facts(log: Path, *, ended: bool, exit_code: int | None, silence_limit: float | None = None) -> Facts:
-    """Return the facts about a log without a run: how old its last output is. A packed log is over."""
-    packed = log.suffix == ".gz"
-    silent = None if packed else max(0.0, time.time() - log.stat().st_mtime)
-    return Facts(ended=ended or packed, exit_code=exit_code, silent=silent, silence_limit=silence_limit)

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-ROLES = ("root", "generic", "aftermath", "warning", "end")
+ROLES = ("root", "generic", "warning", "aftermath", "remark", "end")
+"""In the order of blame."""
 
 
 @dataclass(frozen=True)

@@ -290,6 +290,19 @@ def test_a_full_disk_is_told_and_the_end_is_still_recorded(lab: Lab, small_disk:
     assert answer.json["causes"][0]["id"] == "disk-full"
 
 
+def test_the_callers_environment_arrives_and_its_keys_leave_no_trace(lab: Lab) -> None:
+    """A tmux server that runs already would give the run its own, older environment."""
+    lab.tmux("new-session", "-d", "-s", "older")
+    secret = "sk-a-key-of-this-test"
+    directory = lab.start("step(1); print(os.environ['MY_KEY'][::-1])", MY_KEY=secret)
+    lab.ended(directory)
+    assert secret[::-1] in (directory / "console.log").read_text()
+    for path in directory.rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes(), path
+    session = lab.record(directory)["session"]
+    assert secret not in lab.tmux("show-environment", "-t", f"={session}").stdout
+
+
 def test_a_file_size_limit_is_told(lab: Lab) -> None:
     """The limit of the shell stands in for a quota, which needs a file system made for it."""
     directory = lab.start(

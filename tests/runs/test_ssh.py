@@ -82,3 +82,13 @@ def test_the_time_limit_holds_over_there(far: Lab) -> None:
     for one in running:
         one.wait(5)
     assert not any(one.alive() for one in running)
+
+
+def test_lint_looks_over_there(far: Lab) -> None:
+    blueprint = far.blueprint("step(1)")
+    (far.path / "code one" / "x.yaml").write_text("ajet: {}")
+    there = far.script("blueprint", "lint", blueprint, "--host", "user@gpu1", "--json")
+    assert there.code == 0, there.out
+    down = far.script("blueprint", "lint", blueprint, "--host", "user@down", "--json")
+    assert down.code == 1
+    assert "Connection refused" in down.out

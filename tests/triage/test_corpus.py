@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from skillpack.triage.judge import Facts, Verdict, judge
+from skillpack.triage.facts import Facts
+from skillpack.triage.judge import Verdict, judge
 from skillpack.triage.remedy import config_lookup
 from skillpack.triage.scan import scan_log
 

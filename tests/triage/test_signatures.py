@@ -12,19 +12,19 @@ from skillpack.pack import skills_dir
 from skillpack.triage.health import checks
 from skillpack.triage.reference import SKILLS, failures
 from skillpack.triage.remedy import advise
-from skillpack.triage.signatures import ROLES, signatures
+from skillpack.triage.signatures import ROLES, Signature, signatures
 
 OPS = {"set", "scale", "add", "from_match", "ratio", "sum", "multiple", "hint"}
 CORPUS = Path(__file__).parent / "corpus"
 
 
 @pytest.mark.parametrize("one", signatures().values(), ids=lambda one: one.id)
-def test_a_signature_is_whole(one: object) -> None:
-    assert one.role in ROLES  # type: ignore[attr-defined]
-    if one.role == "end":  # type: ignore[attr-defined]
+def test_a_signature_is_whole(one: Signature) -> None:
+    assert one.role in ROLES
+    if one.role == "end":
         return
-    assert one.cause  # type: ignore[attr-defined]
-    assert one.remedy  # type: ignore[attr-defined]
+    assert one.cause
+    assert one.remedy
 
 
 def test_remedies_name_keys_that_there_are() -> None:
