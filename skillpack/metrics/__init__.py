@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skillpack.metrics.console import iter_steps, read_console
     from skillpack.metrics.fetch import fetch_run, fetch_runs
+    from skillpack.metrics.local import read_local
     from skillpack.metrics.plot import draw, sparkline
-    from skillpack.metrics.series import KeyStatus, RunMetrics, Series
+    from skillpack.metrics.series import KeyStatus, RunMetrics, Series, long_frame, wide_frame
     from skillpack.metrics.window import Window
 
 _HOMES = {
@@ -24,6 +25,9 @@ _HOMES = {
     "KeyStatus": "series",
     "RunMetrics": "series",
     "Series": "series",
+    "long_frame": "series",
+    "wide_frame": "series",
+    "read_local": "local",
     "iter_steps": "console",
     "read_console": "console",
     "draw": "plot",
@@ -39,8 +43,11 @@ __all__ = [
     "fetch_run",
     "fetch_runs",
     "iter_steps",
+    "long_frame",
     "read_console",
+    "read_local",
     "sparkline",
+    "wide_frame",
 ]
 
 

@@ -87,6 +87,16 @@ def test_4_a_key_goes_to_its_own_host_only(server: FakeSwanLab, home: Path, monk
     assert fetch_run(server.run_url(), ["reward"]).ok
 
 
+def test_4_the_key_of_a_login_is_found(server: FakeSwanLab, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWANLAB_API_KEY")
+    monkeypatch.chdir(home)
+    swanlab.login(api_key=API_KEY, host=server.url, save=True)
+    for name in [name for name in os.environ if name.startswith("SWANLAB_")]:
+        monkeypatch.delenv(name)
+    assert (home / ".swanlab" / ".netrc").exists()
+    assert fetch_run(server.run_url(), ["reward"]).ok
+
+
 def test_4_the_environment_s_key_belongs_to_the_environment_s_host(
     server: FakeSwanLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
