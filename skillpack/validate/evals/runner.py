@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
 import shlex
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,12 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from skillpack.validate.evals import confine, fixtures, judge, processes, supervisor
+from skillpack.validate.evals import confine, fixtures, judge, supervisor
 from skillpack.validate.evals.cases import FILE, Case, EvalsError, explicit_cases, implicit_cases
 from skillpack.validate.evals.scratch import RECORD, Scratch, changes, inventory, remove_tree, shim
-
-ANSWER_LIMIT = 30.0
-"""Seconds beyond a case's own time limit until its supervisor counts as lost."""
+from skillpack.validate.evals.supervised import Supervised
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class _Run:
         self.waiting = deque(waiting)
         self.engine: Future[str] = Future()
         self.stopped = threading.Event()
-        self.supervisors: set[_Supervisor] = set()
+        self.supervisors: set[Supervised] = set()
 
     def __enter__(self) -> _Run:
         self.root = Path(tempfile.mkdtemp(prefix="skills-")).resolve()
@@ -138,8 +134,8 @@ class _Run:
         return found
 
     @contextmanager
-    def _supervisor(self) -> Iterator[_Supervisor]:
-        runner = _Supervisor(self.root)
+    def _supervisor(self) -> Iterator[Supervised]:
+        runner = Supervised(self.root)
         self.supervisors.add(runner)
         try:
             yield runner
@@ -147,7 +143,7 @@ class _Run:
             self.supervisors.discard(runner)
             runner.stop()
 
-    def _case(self, case: Case, runner: _Supervisor, scratch: Scratch) -> CaseResult:
+    def _case(self, case: Case, runner: Supervised, scratch: Scratch) -> CaseResult:
         shown = shlex.join(["python3", f"scripts/{case.commands[-1][0]}", *case.commands[-1][1:]])
         try:
             values = {"work": str(scratch.work), "home": str(scratch.home), "skill": str(case.skill)}
@@ -166,7 +162,7 @@ class _Run:
             scratch.remove()
 
     def _commands(
-        self, case: Case, runner: _Supervisor, scratch: Scratch, values: Mapping[str, str], shown: str
+        self, case: Case, runner: Supervised, scratch: Scratch, values: Mapping[str, str], shown: str
     ) -> CaseResult:
         """Run a case's commands; judge the last, and one before it only if it fails."""
         scratch.lay({name: _fill(text, values) for name, text in case.files.items()})
@@ -220,56 +216,3 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
-
-
-class _Supervisor:
-    """The process in which commands run (see ``supervisor``); it is started again if a script has killed it."""
-
-    def __init__(self, cwd: Path) -> None:
-        self.cwd = cwd
-        self.process: subprocess.Popen[str] | None = None
-
-    def run(self, order: supervisor.Order) -> supervisor.Outcome:
-        """Run one command and return what came of it."""
-        if self.process is None:
-            self.process = self._start()
-        process = self.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        line = ""
-        with suppress(BrokenPipeError):
-            process.stdin.write(supervisor.order_line(order))
-            process.stdin.flush()
-            if select.select([process.stdout], [], [], order["timeout"] + ANSWER_LIMIT)[0]:
-                line = process.stdout.readline()
-        if line:
-            return supervisor.answer(line)
-        self.stop()
-        for stream in (order["stdout"], order["stderr"]):
-            Path(stream).touch()
-        return supervisor.nothing("the process that runs the scripts was stopped by the script")
-
-    def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from skillpack.validate.evals.supervisor import serve; serve()"],
-            cwd=self.cwd,
-            env={**os.environ, **fixtures.pack_importable(os.environ)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def kill(self) -> None:
-        """End the process and all below it."""
-        process = self.process
-        if process is not None:
-            processes.kill_below(process.pid)
-            process.kill()
-
-    def stop(self) -> None:
-        """End the process and all below it, and let go of it."""
-        self.kill()
-        process, self.process = self.process, None
-        if process is not None:
-            with suppress(BrokenPipeError):
-                process.communicate()
