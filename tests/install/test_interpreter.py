@@ -85,6 +85,14 @@ def test_a_linked_script_that_is_called_by_its_real_path(run: Run, home: Path, a
     assert answer(start(bare_python, asking / "scripts" / "count.py"))["pack"] == skillpack.__file__
 
 
+def test_a_copy_that_came_by_another_way(run: Run, home: Path, asking: Path, bare_python: Path) -> None:
+    plugin = shutil.copytree(asking, home / ".claude" / "plugins" / "cache" / "skills" / asking.name)
+    script = plugin / "scripts" / "count.py"
+    assert start(bare_python, script).returncode == 3
+    run("install", asking, "--agent", "codex")
+    assert answer(start(bare_python, script))["pack"] == skillpack.__file__
+
+
 @pytest.mark.parametrize("interpreter", ["bare", "own"])
 def test_with_the_real_agentjet_in_the_way(
     run: Run, home: Path, asking: Path, bare_python: Path, tmp_path: Path, interpreter: str

@@ -25,13 +25,18 @@ def _is_home():
 
 
 def _records(skill):
-    """Return the files in which `skills install` may have recorded the interpreter: of a copy, then of links to it."""
+    """Return the files in which `skills install` may have recorded the interpreter.
+
+    First that of this copy, then those of links and of other copies: this one may have come by another way.
+    """
     name = os.path.basename(skill)
     home = os.path.expanduser("~")
     beside = [os.path.dirname(skill)] + [os.path.join(home, client, "skills") for client in (".claude", ".agents")]
-    return [os.path.join(skill, ".agentjet-skills.json")] + [
-        os.path.join(folder, ".agentjet-skills", name + ".json") for folder in beside
-    ]
+    found = [os.path.join(skill, ".agentjet-skills.json")]
+    for folder in beside:
+        found.append(os.path.join(folder, ".agentjet-skills", name + ".json"))
+        found.append(os.path.join(folder, name, ".agentjet-skills.json"))
+    return found
 
 
 def _candidates(skill):
