@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from skillpack.validate.checks import CHECKS
 from skillpack.validate.checks.skill import Skill
@@ -14,10 +17,42 @@ from skillpack.validate.problems import Problem, SkillReport, problem
 from skillpack.validate.rules import rule
 from skillpack.validate.source import read_skill
 
+MANY = 1500
+"""Skills from which on starting processes pays."""
+
+BATCH, MAX_WORKERS = 100, 8
+
 
 def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> Outcome:
     """Return the reports on skills that belong together, without their scripts run."""
-    return Outcome(check_skill(folder, clients) for folder in folders)
+    return Outcome(_reports(folders, clients))
+
+
+def _reports(folders: Iterable[SkillFolder], clients: Sequence[str]) -> Iterator[SkillReport]:
+    """Yield the report on each folder, in order; from ``MANY`` skills on, several processes share the work."""
+    waiting = iter(folders)
+    first = list(islice(waiting, MANY))
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(first) < MANY or workers < 2:
+        for folder in chain(first, waiting):
+            yield check_skill(folder, clients)
+        return
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+    rest = chain(first, waiting)
+    batches = iter(lambda: list(islice(rest, BATCH)), [])
+    with ProcessPoolExecutor(min(workers, MAX_WORKERS)) as pool:
+        running: deque[Future[list[SkillReport]]] = deque()
+        for batch in batches:
+            running.append(pool.submit(_check_batch, batch, clients))
+            if len(running) > 2 * MAX_WORKERS:
+                yield from running.popleft().result()
+        while running:
+            yield from running.popleft().result()
+
+
+def _check_batch(folders: list[SkillFolder], clients: Sequence[str]) -> list[SkillReport]:
+    return [check_skill(folder, clients) for folder in folders]
 
 
 def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> SkillReport:
@@ -29,6 +64,7 @@ def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) ->
         for check in CHECKS:
             problems += check(skill)
     report = SkillReport(skill.name, folder.path, skill.description, skill.line("description"), clients=readings)
+    report.has_scripts = any(file.startswith("scripts/") for file in folder.files)
     report.ignored = skill.ignored(folder.file_name) or frozenset()
     report.problems, report.suppressed = _sift(problems, skill)
     return report

@@ -63,7 +63,7 @@ def validate_command(
     github: bool,
     junit: Path | None,
     python: Path | None,
-) -> int:
+) -> None:
     """Tell what each client does with each skill, and check files, text and scripts.
 
     PATH is a skill's folder, a folder of skills or a SKILL.md; without one, the pack's own skills
@@ -71,7 +71,7 @@ def validate_command(
     """
     if explain is not None:
         _explain(explain, as_json)
-        return YES
+        return
     if as_json + github + (str(sarif) == "-") + (str(junit) == "-") > 1:
         raise BadInput(
             "two documents are to go to stdout",
@@ -90,7 +90,8 @@ def validate_command(
         if not no_run:
             outcome.run_scripts(python)
         _give_out(outcome, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
-        return NO if any(report.failed(fail_on) for report in outcome) else YES
+        failed = outcome.failed(fail_on)
+    click.get_current_context().exit(NO if failed else YES)
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:

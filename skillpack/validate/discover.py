@@ -32,10 +32,14 @@ class SkillFolder:
     folder_is_link: bool = False
     inside: Path | None = None
     """The skill that this one lies in, if any."""
+    hidden: bool = False
+    """Whether a folder on the way from ``root`` begins with a dot."""
     astray: bool = False
     """Whether it lies deeper than the other skills of a folder, where clients that look one folder deep miss it."""
     files: list[str] = field(default_factory=list)
     """Every file below the folder but those of nested skills, relative, with ``/``."""
+    missing: bool = False
+    """Whether there is no SKILL.md, though the folder stands among skills and is furnished like one."""
     unreadable: list[str] = field(default_factory=list)
     """Folders below it that could not be listed."""
 
@@ -99,13 +103,14 @@ class _Visit:
     skill: SkillFolder | None
     prefix: str
     linked: bool
+    hidden: bool
 
 
 def _walk(root: Path) -> Iterator[SkillFolder]:
     """Yield skills in the order of their paths, each after all that lies below it was listed."""
     seen: set[tuple[int, int]] = set()
     holds: dict[Path, bool] = {}
-    pending: list[_Visit | SkillFolder] = [_Visit(root, 0, None, "", root.is_symlink())]
+    pending: list[_Visit | SkillFolder] = [_Visit(root, 0, None, "", root.is_symlink(), False)]
     while pending:
         visit = pending.pop()
         if isinstance(visit, SkillFolder):
@@ -135,10 +140,13 @@ def _walk(root: Path) -> Iterator[SkillFolder]:
                 depth=visit.depth,
                 file_is_link=best.is_symlink(),
                 folder_is_link=visit.linked,
+                hidden=visit.hidden or (visit.depth == 0 and root.name.startswith(".")),
                 inside=visit.skill.path if visit.skill else None,
             )
             prefix = ""
             pending.append(skill)
+        elif skill is None and _looks_like_skill(visit, listing, holds):
+            yield SkillFolder(visit.path, root, "SKILL.md", visit.depth, missing=True)
         for entry in reversed(listing):
             if _is_dir(entry):
                 if entry.name not in SKIPPED and visit.depth < MAX_DEPTH:
@@ -149,10 +157,17 @@ def _walk(root: Path) -> Iterator[SkillFolder]:
                             skill,
                             f"{prefix}{entry.name}/",
                             entry.is_symlink(),
+                            visit.hidden or entry.name.startswith("."),
                         )
                     )
             elif skill:
                 skill.files.append(prefix + entry.name)
+
+
+def _looks_like_skill(visit: _Visit, listing: list[os.DirEntry[str]], holds: dict[Path, bool]) -> bool:
+    """Tell whether a folder without SKILL.md has a skill's folders in it and skills beside it."""
+    furnished = any(entry.name in ("scripts", "references") and _is_dir(entry) for entry in listing)
+    return furnished and visit.depth > 0 and _holds_skills(visit.path.parent, holds)
 
 
 def _astray(path: Path, root: Path, holds: dict[Path, bool]) -> bool:
@@ -162,11 +177,18 @@ def _astray(path: Path, root: Path, holds: dict[Path, bool]) -> bool:
         return False
     while container != root:
         container = container.parent
-        if container not in holds:
-            holds[container] = any((child / "SKILL.md").is_file() for child in container.iterdir())
-        if holds[container]:
+        if _holds_skills(container, holds):
             return True
     return False
+
+
+def _holds_skills(folder: Path, holds: dict[Path, bool]) -> bool:
+    if folder not in holds:
+        try:
+            holds[folder] = any((child / "SKILL.md").is_file() for child in folder.iterdir())
+        except OSError:
+            holds[folder] = False
+    return holds[folder]
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

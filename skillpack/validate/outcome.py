@@ -29,12 +29,16 @@ class Outcome(Collection[SkillReport]):
         self.with_scripts: list[tuple[int, Path]] = []
         """Index and folder of the skills that have scripts."""
         self._count = 0
+        self._failed: dict[str, int] = {}
+        self.widest = 0
+        """Characters of the longest name."""
         for report in reports:
             self._pack.add(report)
-            if (report.path / "scripts").is_dir():
+            if report.has_scripts:
                 self.with_scripts.append((self._count, report.path))
             pickle.dump(report, self._file, pickle.HIGHEST_PROTOCOL)
             self._count += 1
+            self.widest = max(self.widest, len(report.name))
         self._later = self._pack.problems()
 
     def __len__(self) -> int:
@@ -63,11 +67,18 @@ class Outcome(Collection[SkillReport]):
                 found = problem("script-case", f"{result.case}: {result.why}", file="evals/scripts.yaml")
                 report.add(found, mend=f"Run it yourself: {result.command}")
 
+    def failed(self, fail_on: str) -> int:
+        """Return how many skills have a problem as grave as ``fail_on``."""
+        if fail_on not in self._failed:
+            self._failed[fail_on] = sum(report.failed(fail_on) for report in self)
+        return self._failed[fail_on]
+
     def run_scripts(self, python: Path | None) -> None:
         """Run the scripts of the skills that have any, and keep how their cases ended."""
         from skillpack.validate.evals import run_scripts
 
         results = run_scripts([path for _, path in self.with_scripts], python=python)
+        self._failed.clear()
         self._scripts = {index: results[path] for index, path in self.with_scripts if path in results}
 
     def close(self) -> None:

@@ -58,6 +58,7 @@ class SkillReport:
     problems: list[Problem] = field(default_factory=list)
     clients: dict[str, Reading] = field(default_factory=dict)
     scripts: list[CaseResult] = field(default_factory=list)
+    has_scripts: bool = False
     ignored: frozenset[str] = frozenset()
     """The rules that SKILL.md asks to be left out."""
     suppressed: int = 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
 
 from skillpack.validate.discover import SkillFolder
 from skillpack.validate.tree import Document, read_yaml
@@ -41,6 +42,11 @@ class SkillFile:
     unreadable: str = ""
     """Why the file could not be read; then ``data`` is empty."""
     _documents: dict[str, Document] = field(default_factory=dict)
+
+    @property
+    def unreadable_rule(self) -> str:
+        """The rule that a file which cannot be read breaks."""
+        return "file-missing" if self.folder.missing else "file-unreadable"
 
     @cached_property
     def text(self) -> str:
@@ -105,21 +111,17 @@ class SkillFile:
             self._documents[text] = read_yaml(text)
         return self._documents[text]
 
-    @property
-    def hidden(self) -> bool:
-        """Tell whether a folder on the way from the search's root begins with a dot."""
-        parts = PurePosixPath(self.folder.path).relative_to(self.folder.root).parts or (self.folder.name,)
-        return any(part.startswith(".") for part in parts)
-
 
 def read_skill(folder: SkillFolder) -> SkillFile:
     """Read a skill's file. Never raises: what stands in the way is told by ``unreadable``."""
+    path = f"{folder.path}/{folder.file_name}"
     try:
-        size = folder.file.stat().st_size
-        if size > MAX_BYTES:
-            return SkillFile(folder, b"", f"it has {size:,} bytes, more than {MAX_BYTES:,}")
-        if not folder.file.is_file():
+        status = os.stat(path)  # noqa: PTH116 - a third of the time of Path's, and there may be ten thousand
+        if not stat.S_ISREG(status.st_mode):
             return SkillFile(folder, b"", "it is not a regular file")
-        return SkillFile(folder, folder.file.read_bytes())
+        if status.st_size > MAX_BYTES:
+            return SkillFile(folder, b"", f"it has {status.st_size:,} bytes, more than {MAX_BYTES:,}")
+        with open(path, "rb") as stream:  # noqa: PTH123
+            return SkillFile(folder, stream.read())
     except OSError as error:
         return SkillFile(folder, b"", error.strerror or str(error))

@@ -93,6 +93,7 @@ class Document:
     duplicate: Node | None = None
     """A key that its mapping has already, if any."""
     _anchors: dict[str, Node] | None = None
+    _lines: dict[str, int] | None = None
 
     @property
     def anchors(self) -> dict[str, Node]:
@@ -112,8 +113,9 @@ class Document:
 
     def line(self, key: str) -> int:
         """Return the line (from 0) of a key of the root mapping; -1, the line of the fence, if it is absent."""
-        pairs = self.root.pairs if self.root else []
-        return next((name.line for name, _ in reversed(pairs) if name.value == key), -1)
+        if self._lines is None:
+            self._lines = {name.value: name.line for name, _ in self.root.pairs} if self.root else {}
+        return self._lines.get(key, -1)
 
 
 def read_yaml(text: str) -> Document:

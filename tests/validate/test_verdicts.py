@@ -47,7 +47,8 @@ def agrees(client: str, observed: str, reading: Reading) -> bool:
 @pytest.mark.parametrize("probe", PROBES, ids=[f"{number}-{probe['probe']}" for number, probe in enumerate(PROBES)])
 def test_each_probe_gets_the_observed_verdict_and_shows_the_observed_words(probe):
     root = Path("/skills")
-    folder = SkillFolder(root / probe["folder"], root, probe.get("file", "SKILL.md"), depth=1)
+    hidden = probe["folder"].startswith(".")
+    folder = SkillFolder(root / probe["folder"], root, probe.get("file", "SKILL.md"), depth=1, hidden=hidden)
     skill = SkillFile(folder, content(probe))
     for client, observed in probe["observed"].items():
         reading = CLIENTS[client](skill)

@@ -19,6 +19,9 @@ MIN_CHARACTERS = 40
 COMPETES = 0.75
 """Cosine of two descriptions' tf-idf vectors from which a model is likely to confuse them."""
 
+MAX_GROUP = 100
+"""Descriptions with one rare term in common that each is compared with."""
+
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(
     r"[a-z0-9][a-z0-9_+#.-]*[a-z0-9+#]|[a-z0-9]|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", re.IGNORECASE
@@ -73,19 +76,31 @@ def competing(descriptions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
     vectors = [_vector(counted, spread, len(descriptions)) for counted in counts]
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for index, vector in enumerate(vectors):
-        # two vectors this close share one of their heaviest terms
-        for term in sorted(vector, key=lambda term: -vector[term])[:8]:
+        for term in _prefix(vector, spread):
             holders[term].append(index)
     told: set[tuple[int, int]] = set()
     for group in holders.values():
-        for place, one in enumerate(group if len(group) <= 100 else ()):
-            for other in group[place + 1 :]:
+        for place, one in enumerate(group):
+            for other in group[place + 1 : place + MAX_GROUP]:
                 if (one, other) in told:
                     continue
                 told.add((one, other))
                 cosine = sum(weight * vectors[other].get(term, 0.0) for term, weight in vectors[one].items())
                 if cosine >= COMPETES:
                     yield one, other, cosine
+
+
+def _prefix(vector: dict[str, float], spread: Counter[str]) -> Iterator[str]:
+    """Yield the rarest terms of a vector, until what is left is too short to reach ``COMPETES`` by itself.
+
+    Two vectors with that cosine share one of these terms (prefix filtering, Bayardo et al. 2007).
+    """
+    left = 1.0
+    for term in sorted(vector, key=lambda term: (spread[term], term)):
+        if left < COMPETES**2:
+            return
+        left -= vector[term] ** 2
+        yield term
 
 
 def _terms(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
+from skillpack.validate.checks.commands import SHELLS
 from skillpack.validate.checks.markdown import Link, scan
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem, problem
@@ -124,9 +125,15 @@ def _is_other_place(before: str, name: str) -> bool:
 def _check_mentions(skill: Skill, page: str, text: str, first: int, reached: set[str]) -> Iterator[Problem]:
     files = frozenset(skill.folder.files)
     told = {posixpath.normpath(link.target.partition("#")[0]) for link in scan(text).links}
+    shown: set[int] = set()  # lines of examples in other languages than a shell's
+    for code in scan(text).codes:
+        if code.language not in SHELLS:
+            shown.update(range(code.line, code.line + len(code.lines)))
     for mention in mentions(skill, text):
         if mention.path in files:
             reached.add(mention.path)
+        elif mention.line in shown:
+            continue
         elif page == skill.folder.file_name and mention.path not in told:
             told.add(mention.path)
             is_script = mention.path.startswith("scripts/")

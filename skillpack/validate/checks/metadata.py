@@ -22,8 +22,8 @@ _LICENSE_FILE = re.compile(
     r"(?:\bin\s+|^)(?:the\s+)?[`'\"]?(?P<file>(?:[\w.-]+/)*(?:[\w-]+\.(?:txt|md|rst)|LICEN[CS]E[\w.-]*|COPYING[\w.-]*))"
 )
 _PORTABLE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-MAX_NODES, MAX_DEPTH = 1000, 20
-"""How much of a field is looked at."""
+MAX_FIELDS, MAX_NODES, MAX_DEPTH = 100, 1000, 20
+"""How many fields are looked at, and how much of each."""
 
 
 def check(skill: Skill) -> Iterator[Problem]:
@@ -34,7 +34,7 @@ def check(skill: Skill) -> Iterator[Problem]:
     match = _LICENSE_FILE.search(node.value) if node is not None and node.kind == "scalar" else None
     if match:
         file = match["file"].rstrip(".")
-        if not (skill.folder.path / file).is_file():
+        if file not in skill.folder.files:
             yield problem("license-file", file, line=skill.line("license"))
 
 
@@ -61,7 +61,8 @@ def profile() -> Draft202012Validator:
 
 
 def _check_profile(skill: Skill) -> Iterator[Problem]:
-    data = {key: _data(skill.frontmatter, node, [MAX_NODES, MAX_DEPTH]) for key, node in skill.fields.items()}
+    fields = list(skill.fields.items())[:MAX_FIELDS]
+    data = {key: _data(skill.frontmatter, node, [MAX_NODES, MAX_DEPTH]) for key, node in fields}
     for error in profile().iter_errors(data):
         name = error.schema.get("x-rule", "") if isinstance(error.schema, dict) else ""
         if name not in rules() or rules()[name].clients:

@@ -69,15 +69,13 @@ def signatures() -> tuple[Signature, ...]:
 def check(skill: Skill) -> Iterator[Problem]:
     """Yield the findings in SKILL.md and the skill's other text files, one for each rule and file."""
     said = skill.field("description") + "\n" + skill.field("compatibility")
-    for file in (skill.folder.file_name, *skill.folder.files):
-        if file == skill.folder.file_name and file in skill.folder.files and skill.folder.files[0] is file:
-            continue
+    for file in dict.fromkeys((skill.folder.file_name, *skill.folder.files)):
         script = file.endswith(_SCRIPT)
         if not script and not file.endswith((*_PROSE, ".json", ".yaml", ".yml", ".toml", ".cfg", ".env")):
             continue
         text = skill.text(file)
         yield from _check_hidden(file, text)
-        yield from _check_signatures(file, text, script, said)
+        yield from _check_signatures(skill, file, text, said)
         if script:
             yield from _check_network(skill, file, text)
 
@@ -91,15 +89,15 @@ def _check_hidden(file: str, text: str) -> Iterator[Problem]:
         )
 
 
-def _check_signatures(file: str, text: str, script: bool, said: str) -> Iterator[Problem]:
-    code: str | None = text if script else None
+def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator[Problem]:
+    code: str | None = text if file.endswith(_SCRIPT) else None
     for signature in signatures():
-        if not any(hint in text for hint in signature.hint):
+        if not any(map(text.__contains__, signature.hint)):
             continue
         looked = text
         if signature.where == "code":
             if code is None:
-                code = _shell_blocks(text) if file.endswith(_PROSE) else ""
+                code = _shell_blocks(skill, file, text) if file.endswith(_PROSE) else ""
             looked = code
         elif signature.where == "text" and not file.endswith(_PROSE):
             continue
@@ -135,12 +133,14 @@ def _random(text: str) -> bool:
     return entropy > 3.2
 
 
-def _shell_blocks(text: str) -> str:
-    """Return the text with everything but its shell blocks emptied, line for line."""
+def _shell_blocks(skill: Skill, file: str, text: str) -> str:
+    """Return a Markdown file's text with everything but its shell blocks emptied, line for line."""
+    main = file == skill.folder.file_name
+    body, first = (skill.body, skill.body_line) if main else (text.replace("\r\n", "\n"), 0)
     lines = [""] * (text.count("\n") + 1)
-    for code in scan(text.replace("\r\n", "\n")).codes:
+    for code in scan(body).codes:
         if code.language in SHELLS:
-            lines[code.line : code.line + len(code.lines)] = code.lines
+            lines[first + code.line : first + code.line + len(code.lines)] = code.lines
     return "\n".join(lines)
 
 

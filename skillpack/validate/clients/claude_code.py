@@ -41,7 +41,7 @@ def read(skill: SkillFile) -> Reading:
     if folder.astray:
         return reading.reject("folder-deep", "looks for skills one folder deep")
     if skill.unreadable:
-        return reading.reject("file-unreadable", f"cannot read the file: {skill.unreadable}")
+        return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
     reading.name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.name)
     block = cut(skill)
     if block is None:

@@ -30,12 +30,12 @@ def read(skill: SkillFile) -> Reading:
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
     if folder.file_is_link:
         return reading.reject("file-symlink", "does not read a SKILL.md that is a symlink")
-    if skill.hidden:
+    if folder.hidden:
         return reading.reject("folder-hidden", "skips folders that begin with a dot")
     if folder.depth > MAX_DEPTH:
         return reading.reject("folder-deep", f"looks {MAX_DEPTH} folders deep, this one lies {folder.depth} deep")
     if skill.unreadable:
-        return reading.reject("file-unreadable", f"cannot read the file: {skill.unreadable}")
+        return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
     if skill.invalid_at is not None:
         line = skill.data.count(b"\n", 0, skill.invalid_at) + 1
         return reading.reject("encoding-utf8", f"refuses bytes that are not UTF-8 (offset {skill.invalid_at})", line)

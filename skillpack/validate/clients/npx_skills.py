@@ -36,7 +36,7 @@ def read(skill: SkillFile) -> Reading:
     if folder.folder_is_link:
         return reading.reject("folder-symlink", "does not follow a symlinked folder")
     if skill.unreadable:
-        return reading.reject("file-unreadable", f"cannot read the file: {skill.unreadable}")
+        return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
     block = cut(skill)
     if block is None:
         rule, line = skill.why_no_block()

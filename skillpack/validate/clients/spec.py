@@ -15,6 +15,9 @@ from skillpack.validate.source import Block, SkillFile
 from skillpack.validate.tree import Document, Fault
 
 KEYS = ("name", "description", "license", "allowed-tools", "metadata", "compatibility")
+MAX_TOLD = 20
+"""Unknown keys that are told one by one."""
+
 _ODD = re.compile("[\t\x85\u2028\u2029]")
 _OLD_BREAK = re.compile("[\x85\u2028\u2029]")
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
@@ -26,7 +29,7 @@ def read(skill: SkillFile) -> Reading:
     if skill.folder.file_name not in ("SKILL.md", "skill.md"):
         return reading.reject("file-name", f"does not see {skill.folder.file_name}, only SKILL.md and skill.md")
     if skill.unreadable:
-        return reading.reject("file-unreadable", f"cannot read the file: {skill.unreadable}")
+        return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
     if skill.invalid_at is not None:
         rule = "encoding-utf16" if skill.why_no_block()[0] == "encoding-utf16" else "encoding-utf8"
         line = skill.data.count(b"\n", 0, skill.invalid_at) + 1
@@ -109,8 +112,10 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
 
     assert document.root is not None
     unknown = sorted({key.value for key, _ in document.root.pairs} - set(KEYS))
-    for key in unknown:
-        refuse("key-unknown", key, f"does not know the key {key}")
+    for key in unknown[:MAX_TOLD]:
+        refuse("key-unknown", key, f"does not know the key {key[:80]}")
+    if len(unknown) > MAX_TOLD:
+        refuse("key-unknown", unknown[MAX_TOLD], f"does not know {len(unknown) - MAX_TOLD} more keys")
     name = document.value("name")
     if name is None:
         refuse("name-missing", "name", "needs a name")

@@ -74,7 +74,7 @@ def mend_fences(text: str) -> tuple[str, list[str]]:
 def _close(lines: list[str]) -> bool:
     """Mend the closing fence in ``lines``; tell whether that changed them."""
     end = 1
-    while end < len(lines) and _inside(lines[end]):
+    while end < len(lines) and _inside(lines[end]) and not _is_title(lines, end):
         end += 1
     if end < len(lines) and lines[end] == "---":
         return False
@@ -85,7 +85,11 @@ def _close(lines: list[str]) -> bool:
         lines[end : end + 1] = ["---", _CLOSING_TEXT.sub("", lines[end])]
         return True
     closed = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
-    if closed is not None and closed < end + 3 and not any(line.startswith("#") for line in lines[end:closed]):
+    if (
+        closed is not None
+        and closed < end + 3
+        and not any(line.startswith("#") or not line for line in lines[end:closed])
+    ):
         return False  # a stray line in the frontmatter: not a matter of fences
     last = end
     while last > 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
@@ -94,6 +98,12 @@ def _close(lines: list[str]) -> bool:
         return False
     lines.insert(last, "---")
     return True
+
+
+def _is_title(lines: list[str], number: int) -> bool:
+    """Tell whether a line is a heading and no comment: blank lines stand around it."""
+    around = lines[number - 1 : number] + lines[number + 1 : number + 2]
+    return lines[number].startswith("#") and not any(line.strip() for line in around)
 
 
 def _inside(line: str) -> bool:

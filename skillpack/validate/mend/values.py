@@ -53,6 +53,10 @@ def mend_quotes(block: str) -> tuple[str, list[str]]:
             out += [moved["head"], " " * (deeper if deeper > indent else indent + 2) + moved["text"]]
             broken.append("yaml-block")
             continue
+        if pair and pair["value"][0] in "\"'" and (rest := _to_closing_quote(lines, pair["value"])):
+            out += [line, *rest]
+            del lines[: len(rest)]
+            continue
         more = _continuation(lines, indent) if pair and pair["value"][0] not in "\"'|>[{" else []
         value = " ".join([pair["value"], *(part.strip() for part in more)]) if pair else ""
         if pair and (_breaks(value) or any(_indent(part) <= indent for part in more)):
@@ -65,6 +69,18 @@ def mend_quotes(block: str) -> tuple[str, list[str]]:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
+
+
+def _to_closing_quote(lines: list[str], value: str) -> list[str]:
+    """Return the lines at the head of ``lines`` that end a value which is quoted over several lines."""
+    if len(value) > 1 and value.endswith(value[0]):
+        return []
+    for number, line in enumerate(lines):
+        if line.rstrip().endswith(value[0]) and value.count(value[0]) == 1:
+            return lines[: number + 1]
+        if re.match(r"[A-Za-z_][\w.-]*:(?:\s|$)", line):
+            break
+    return []
 
 
 def _continuation(lines: list[str], indent: int) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
+from skillpack.validate.outcome import Outcome
 from skillpack.validate.problems import SkillReport
 
 
@@ -45,9 +46,9 @@ def skill_entry(report: SkillReport, fail_on: str) -> dict[str, Any]:
     }
 
 
-def pieces(reports: Iterable[SkillReport], fail_on: str) -> Iterator[str]:
+def pieces(reports: Outcome, fail_on: str) -> Iterator[str]:
     """Yield the whole document, a skill at a time; ``counts`` are over all skills."""
-    ok = not any(report.failed(fail_on) for report in reports)
+    ok = not reports.failed(fail_on)
     total: Counter[str] = Counter(skills=0, failed=0, error=0, warn=0, info=0, suppressed=0, cases=0, cases_failed=0)
     yield f'{{\n  "ok": {json.dumps(ok)},\n  "skills": ['
     for report in reports:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import click
 
-from skillpack.validate.problems import SkillReport
+from skillpack.validate.outcome import Outcome
 from skillpack.validate.reports.places import shown
 
 _COLORS = {"error": "red", "warn": "yellow", "info": "blue"}
 _SHORT = {"loads": "loads", "loads-with-changes": "changes", "rejects": "rejects"}
 
 
-def write(reports: Collection[SkillReport], fail_on: str) -> None:
+def write(reports: Outcome, fail_on: str) -> None:
     """Print the outcome to stdout; click leaves the colours out where it is no terminal."""
     for report in reports:
         for found in report.problems:
@@ -24,9 +22,9 @@ def write(reports: Collection[SkillReport], fail_on: str) -> None:
     _table(reports, fail_on)
 
 
-def _table(reports: Collection[SkillReport], fail_on: str) -> None:
-    width = max(len(report.name) for report in reports)
-    failed = suppressed = 0
+def _table(reports: Outcome, fail_on: str) -> None:
+    width = max(reports.widest, len("skill"))
+    suppressed = 0
     head = True
     for report in reports:
         if head:
@@ -34,7 +32,6 @@ def _table(reports: Collection[SkillReport], fail_on: str) -> None:
             click.echo(click.style(f"{'skill'.ljust(width)}  {clients}  errors  warnings  cases", bold=True))
             head = False
         bad = report.failed(fail_on)
-        failed += bad
         suppressed += report.suppressed
         severities = [found.severity for found in report.problems]
         passed = sum(result.ok for result in report.scripts)
@@ -43,4 +40,4 @@ def _table(reports: Collection[SkillReport], fail_on: str) -> None:
         cells.append((f"{passed}/{len(report.scripts)}" if report.scripts else "-").rjust(5))
         click.echo("  ".join([click.style(report.name.ljust(width), fg="red" if bad else "green"), *cells]))
     notes = f", {suppressed} problems left out as the files ask" if suppressed else ""
-    click.echo(f"{len(reports)} {'skill' if len(reports) == 1 else 'skills'}, {failed} failed{notes}")
+    click.echo(f"{len(reports)} {'skill' if len(reports) == 1 else 'skills'}, {reports.failed(fail_on)} failed{notes}")

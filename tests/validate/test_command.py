@@ -1,0 +1,150 @@
+"""What a user of ``skills validate`` and ``skills list`` notices."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+
+import jsonschema
+import pytest
+
+from skillpack.pack import SCHEMAS
+
+COLON = "---\nname: word-count\ndescription: Counts words: use when asked how long a text is, please.\n---\n\nText.\n"
+
+
+def test_the_document_keeps_its_schema(skill, run, tmp_path):
+    skill("good")
+    skill("bad", text=COLON)
+    document = json.loads(run("validate", tmp_path / "skills", "--json", "--no-run").stdout)
+    jsonschema.validate(document, json.loads((SCHEMAS / "validate.schema.json").read_text()))
+    assert [entry["ok"] for entry in document["skills"]] == [False, True]
+    assert document["ok"] is False
+    assert document["counts"]["failed"] == 1
+
+
+def test_a_colon_is_refused_by_some_and_mended_by_others(skill, validate):
+    [report] = validate(skill(text=COLON))["skills"]
+    verdicts = {client: text.split(":")[0] for client, text in report["clients"].items()}
+    assert verdicts == {
+        "claude-code": "loads-with-changes",
+        "codex": "loads-with-changes",
+        "npx-skills": "rejects",
+        "spec": "rejects",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [((), 1), (("--client", "codex"), 0), (("--client", "codex", "--fail-on", "warn"), 1), (("--client", "spec"), 1)],
+)
+def test_the_exit_code_is_about_the_chosen_clients_and_severity(options, code, skill, run):
+    assert run("validate", skill(text=COLON), "--no-run", *options).exit_code == code
+
+
+def test_a_missing_licence_file_and_a_renamed_folder_fail_by_name(skill, validate, tmp_path):
+    folder = skill(fields="license: Complete terms in LICENSE.txt\n", files={"LICENSE.txt": "Terms.\n"})
+    assert validate(folder)["ok"]
+    (folder / "LICENSE.txt").unlink()
+    [report] = validate(folder)["skills"]
+    assert [(problem["rule"], problem["line"]) for problem in report["problems"]] == [("license-file", 4)]
+    assert "LICENSE.txt" in report["problems"][0]["message"]
+    (folder / "LICENSE.txt").write_text("Terms.\n")
+    renamed = shutil.move(folder, tmp_path / "skills" / "renamed")
+    [report] = validate(renamed)["skills"]
+    assert [problem["rule"] for problem in report["problems"]] == ["name-folder"]
+    assert report["ok"] is False
+
+
+def test_a_skill_can_be_given_by_its_file_and_from_inside(skill, run, monkeypatch):
+    folder = skill()
+    assert run("validate", folder / "SKILL.md", "--no-run").exit_code == 0
+    monkeypatch.chdir(folder)
+    result = run("validate", ".", "--no-run", "--json")
+    assert json.loads(result.stdout)["skills"][0]["clients"]["spec"] == "loads"
+
+
+@pytest.mark.parametrize("path", ["nowhere", "file.txt", "empty"])
+def test_a_path_without_a_skill_is_bad_usage_and_says_what_was_expected(path, run, tmp_path):
+    (tmp_path / "file.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    result = run("validate", tmp_path / path)
+    assert result.exit_code == 2
+    assert "SKILL.md" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_folder_furnished_like_a_skill_without_its_file_is_told(skill, validate, tmp_path):
+    skill("good")
+    (tmp_path / "skills" / "half" / "scripts").mkdir(parents=True)
+    reports = {report["name"]: report for report in validate(tmp_path / "skills")["skills"]}
+    assert [problem["rule"] for problem in reports["half"]["problems"]] == ["file-missing"]
+
+
+def test_the_text_names_file_and_line_and_has_no_colours_for_a_pipe(skill, run):
+    folder = skill(text=COLON)
+    output = run("validate", folder, "--no-run").stdout
+    assert f"{folder}/SKILL.md:3: error" in output
+    assert "\x1b[" not in output
+    assert output.splitlines()[-1] == "1 skill, 1 failed"
+
+
+def test_sarif_has_a_result_with_place_and_rule_for_each_problem(skill, run, tmp_path, monkeypatch):
+    skill(text=COLON)
+    monkeypatch.chdir(tmp_path)
+    assert run("validate", "skills", "--no-run", "--sarif", "out.sarif").exit_code == 1
+    [log] = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    [result] = log["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "skills/word-count/SKILL.md"
+    assert place["region"]["startLine"] == 3
+    assert log["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "yaml-colon"
+
+
+def test_github_annotations_escape_what_would_end_them(skill, run, tmp_path, monkeypatch):
+    skill("a,b", text=COLON)
+    monkeypatch.chdir(tmp_path)
+    lines = run("validate", "skills", "--no-run", "--github").stdout.splitlines()
+    assert all(line.startswith(("::error file=", "::warning file=")) for line in lines)
+    assert any("file=skills/a%2Cb/SKILL.md,line=3,title=yaml-colon::" in line for line in lines)
+
+
+def test_junit_counts_a_failed_skill(skill, run, tmp_path):
+    skill("good")
+    skill("bad", text=COLON.replace("Counts", "Co\x07unts"))
+    run("validate", tmp_path / "skills", "--no-run", "--junit", tmp_path / "out.xml")
+    suites = {suite.get("name"): suite for suite in ElementTree.parse(tmp_path / "out.xml").getroot()}
+    assert suites["good"].get("failures") == "0"
+    assert suites["bad"].get("failures") == "1"
+
+
+def test_only_one_document_can_go_to_stdout(skill, run):
+    result = run("validate", skill(), "--no-run", "--json", "--sarif", "-")
+    assert result.exit_code == 2
+    assert "--sarif" in result.stderr
+
+
+def test_a_failing_case_fails_the_skill_and_names_the_case(skill, run):
+    files = {
+        "scripts/count.py": "import argparse\nargparse.ArgumentParser().parse_args()\nprint(3)\n",
+        "evals/scripts.yaml": "cases:\n  - name: four\n    script: count.py\n    expect: ['4']\n",
+    }
+    folder = skill(body="Run scripts/count.py\n", files=files)
+    result = run("validate", folder, "--json")
+    [report] = json.loads(result.stdout)["skills"]
+    assert result.exit_code == 1
+    [case] = [case for case in report["scripts"] if case["case"] == "four"]
+    assert case["ok"] is False
+    told = [problem for problem in report["problems"] if problem["rule"] == "script-case"]
+    assert any("four" in problem["message"] for problem in told)
+
+
+def test_list_tells_version_and_class_of_each_skill(skill, run, tmp_path):
+    metadata = 'metadata:\n  version: "1.2"\n  author: me\n  soc-code: "15-2051"\n  soc-title: Data Scientists\n'
+    skill(fields=metadata)
+    text = run("list", tmp_path / "skills").stdout
+    assert "word-count  v1.2  SOC 15-2051 Data Scientists" in text
+    [entry] = json.loads(run("list", tmp_path / "skills", "--json").stdout)["skills"]
+    assert (entry["name"], entry["version"], entry["author"]) == ("word-count", "1.2", "me")
+    assert run("list", tmp_path / "nowhere").exit_code == 2

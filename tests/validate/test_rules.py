@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from skillpack.pack import SCHEMAS
+from skillpack.validate import rules as catalogue
+from skillpack.validate.pages import stale
+from skillpack.validate.rules import rules
+
+ROOT = Path(catalogue.__file__).parents[2]
+
+
+def test_the_catalogue_keeps_its_schema_and_ids_are_unique():
+    entries = yaml.safe_load(catalogue.PATH.read_text(encoding="utf-8"))
+    jsonschema.validate(entries, json.loads((SCHEMAS / "validate-rules.schema.json").read_text()))
+    assert len({entry["id"] for entry in entries}) == len(entries)
+
+
+def test_the_pages_are_as_the_catalogue_says():
+    assert stale(ROOT / "docs" / "rules") == [], "run: python -m skillpack.validate.pages"
+
+
+def test_every_rule_is_used_by_the_validator():
+    parts = [
+        *(ROOT / "skillpack" / "validate").rglob("*.py"),
+        ROOT / "skillpack" / "validate" / "safety.yaml",
+        SCHEMAS / "frontmatter.schema.json",
+    ]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in parts)
+    assert [name for name in rules() if f'"{name}"' not in source and f"rule: {name}\n" not in source] == []
+
+
+def test_explain_prints_what_a_rule_means_and_suggests_near_ids(run):
+    told = run("validate", "--explain", "yaml-colon")
+    assert told.exit_code == 0
+    assert "double quotes" in told.output
+    assert json.loads(run("validate", "--explain", "yaml-colon", "--json").output)["severity"] == "error"
+    wrong = run("validate", "--explain", "yaml-collon")
+    assert wrong.exit_code == 2
+    assert "--explain yaml-colon" in wrong.stderr
