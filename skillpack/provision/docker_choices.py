@@ -16,64 +16,116 @@ from skillpack.provision.data import load
 from skillpack.provision.expressions import at_least
 from skillpack.script import BadInput
 
+SHM_SHARE = 0.3
+"""Part of the memory that Ray wants as shared memory for its object store."""
+LEAST_SHM_GIB = 10
+"""Shared memory of verl's own docker command."""
+
 
 def choose_docker(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the docker recipe needs: commands, registries, GPU flags, paths and ports."""
+    engine = _engine(m)
+    chosen = {**engine, **_sources(a, m), **_container(a, m)}
+    chosen.update(_gpu_access(a, m, own_engine=engine["own_engine"], podman=m["docker"]["kind"] == "podman"))
+    chosen.update(_daemon(a, m, chosen))
+    chosen["label"] = _label(a, chosen)
+    return chosen
+
+
+def _engine(m: Mapping[str, Any]) -> dict[str, Any]:
+    """How Docker is called, and whether it is an engine of this machine that may be configured."""
     docker = m["docker"]
     fault = (docker["fault"] or {}).get("id")
-    absent, down = fault == "absent", fault == "docker.down"
-    kind = docker["kind"] or ("engine" if absent or down else None)
-    own_engine = kind == "engine" and not docker["snap"]
-    new_engine = absent or at_least(docker["server"], "29")
-    toolkit = m["toolkit"]
-    registered = "nvidia" in docker["runtimes"]
-    by_cdi = new_engine and toolkit["cdi_devices"] > 0
-    runtime = own_engine and bool(m["gpus"]) and not registered and not by_cdi
-    packages = "apt" if m["tools"]["apt"] else "dnf" if m["tools"]["dnf"] else ""
-    host = a["bind"] if ":" not in a["bind"] else f"[{a['bind'].strip('[]')}]"
-    gpu_mode = "cdi" if kind == "podman" or (docker["rootless"] and not toolkit["no_cgroups"]) else "gpus"
-    loopback = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
-    image = mirrors.choose("images", a["china"], m["network"])
-    hub = mirrors.choose("weights", a["china"], m["network"])
-    commands = {
-        "docker": "sudo -n docker" if absent and not m["root"] else "docker",
-        "systemctl": "systemctl --user" if docker["rootless"] else ("" if m["root"] else "sudo -n ") + "systemctl",
-        "daemon_sudo": "" if m["root"] or docker["rootless"] else "sudo -n ",
+    root = "" if m["root"] else "sudo -n "
+    kind = docker["kind"] or ("engine" if fault in ("absent", "docker.down") else None)
+    return {
+        "own_engine": kind == "engine" and not docker["snap"],
+        "compose_comes": fault == "absent",
+        "docker": f"{root}docker" if fault == "absent" else "docker",
+        "systemctl": "systemctl --user" if docker["rootless"] else f"{root}systemctl",
+        "daemon_sudo": "" if docker["rootless"] else root,
+        "packages": "apt" if m["tools"]["apt"] else "dnf" if m["tools"]["dnf"] else "",
     }
-    chosen = {
-        **commands,
-        **_gpus(a["gpus"], gpu_mode),
-        "packages": packages,
-        "docker_packages": mirrors.choose("docker_packages", a["china"], m["network"])["use"],
-        "toolkit_packages": mirrors.choose("toolkit", a["china"], m["network"])["use"],
-        "install_toolkit": own_engine and bool(m["gpus"]) and not toolkit["version"] and bool(packages),
-        "configure_daemon": runtime or bool(a["registry_mirror"] and own_engine),
-        "configure_runtime": runtime,
-        "daemon_flags": "".join(f" --mirror {shlex.quote(mirror)}" for mirror in a["registry_mirror"])
-        + (" --runtime nvidia" if runtime else ""),
-        "restarted": _restarted(commands["docker"], a["registry_mirror"], runtime),
-        "write_cdi": own_engine | (kind == "podman") and bool(m["gpus"]) and toolkit["cdi_devices"] == 0
-        and (new_engine or gpu_mode == "cdi"),
+
+
+def _gpu_access(a: Mapping[str, Any], m: Mapping[str, Any], *, own_engine: bool, podman: bool) -> dict[str, Any]:
+    """How the container gets GPUs, and what of toolkit, runtime and CDI is missing for it.
+
+    Docker 29 and later hands GPUs on through CDI, older engines through the nvidia runtime; Podman, and
+    rootless Docker unless ``no-cgroups`` is set, need the CDI device named.
+    """
+    docker, toolkit = m["docker"], m["toolkit"]
+    version = docker["server"] or docker["cli"]  # a daemon that is down is as old as its client
+    cdi_engine = version is None or at_least(version, "29")
+    mode = "cdi" if podman or (docker["rootless"] and not toolkit["no_cgroups"]) else "gpus"
+    served = "nvidia" in docker["runtimes"] or (cdi_engine and toolkit["cdi_devices"] > 0) or mode == "cdi"
+    wanted = bool(m["gpus"])
+    return {
+        **_gpus(a["gpus"], mode),
+        "test_gpu": wanted,
+        "install_toolkit": wanted
+        and own_engine
+        and not toolkit["version"]
+        and (m["tools"]["apt"] or m["tools"]["dnf"]),
+        "configure_runtime": wanted and own_engine and not served,
+        "write_cdi": wanted
+        and (own_engine or podman)
+        and toolkit["cdi_devices"] == 0
+        and (cdi_engine or mode == "cdi"),
+    }
+
+
+def _daemon(a: Mapping[str, Any], m: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What daemon.json needs, and how a restarted daemon is recognised."""
+    runtime = chosen["configure_runtime"]
+    registries = a["registry_mirror"] if chosen["own_engine"] else []
+    own = str(Path.home() / ".config/docker/daemon.json")
+    flags = [f" --mirror {shlex.quote(registry)}" for registry in registries] + [" --runtime nvidia"] * runtime
+    return {
+        "daemon_json": a["daemon_json"] or (own if m["docker"]["rootless"] else "/etc/docker/daemon.json"),
+        "configure_daemon": runtime or bool(registries),
+        "daemon_flags": "".join(flags),
+        "restarted": _restarted(chosen["docker"], registries, runtime),
+    }
+
+
+def _sources(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
+    """Where packages, the image and the weights come from."""
+    image, hub, docker_packages, toolkit_packages = (
+        mirrors.choose(kind, a["china"], m["network"]) for kind in ("images", "weights", "docker_packages", "toolkit")
+    )
+    return {
+        "docker_packages": docker_packages["use"],
+        "toolkit_packages": toolkit_packages["use"],
         "image_mirror": image,
         "images": image_names(a["image"], image, a["image_mirror"]),
         "local_image": local_name(a["image"]),
-        "test_gpu": bool(m["gpus"]),
-        "model": container_model(a),
+        "hub": hub,
         "weights_endpoint": hub["use"] if hub["mirror"] and hub["use"].startswith("http") else "",
         "download": download_program(a["model_id"], hub["use"]),
-        "hub": hub,
+    }
+
+
+def _container(a: Mapping[str, Any], m: Mapping[str, Any]) -> dict[str, Any]:
+    """What the container is given: paths, address, shared memory, command."""
+    host = f"[{a['bind'].strip('[]')}]" if ":" in a["bind"] else a["bind"]
+    loopback = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
+    return {
+        "model": container_model(a),
         "env_folder": str(Path(a["env_file"]).parent),
         "host_ip": a["bind"].strip("[]"),
         "publish": f"{host}:{a['port']}",
         "url": f"http://{loopback}:{a['port']}",
-        "shm_size": a["shm_size"] or f"{max(10, round(0.3 * (m['memory_gib'] or 0)))}g",
-        "compose_comes": absent,
+        "shm_size": a["shm_size"] or f"{max(LEAST_SHM_GIB, round(SHM_SHARE * (m['memory_gib'] or 0)))}g",
         "command": "exec ajet-swarm start --swarm-port 10086 > >(tee -a /workspace/log/swarm_server.log) 2>&1",
-    }  # fmt: skip
+    }
+
+
+def _label(a: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
+    """Return a name for all that a container was made with, by which a running one is known to be the same."""
     told = {key: chosen[key] for key in ("model", "publish", "shm_size", "local_image", "gpu_flag", "command")}
     told.update({key: a[key] for key in ("model_path", "logs", "experiments", "env_file", "restart", "name")})
-    chosen["label"] = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    return chosen
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def check_docker_answers(a: Mapping[str, Any]) -> None:

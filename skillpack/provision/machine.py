@@ -36,15 +36,16 @@ def describe(
     said = defaultdict(lambda: NOT_ASKED, answers)
     proxies = {name: text for name, text in observation.environment.items() if name.lower().endswith("_proxy")}
     environment = {name: text for name, text in observation.environment.items() if name not in proxies}
+    docker = read_docker(*(said[name] for name in DOCKER_PROBES))
     return {
         **_host(said, environment),
         **_user(said),
         **_pythons(said, environment),
         **read_gpus(said["smi"], said["smi_query"], said["smi_list"]),
         "nvcc": version_in(said["nvcc"], r"release (\d+\.\d+),"),
-        "docker": read_docker(*(said[name] for name in DOCKER_PROBES)),
+        "docker": docker,
         "toolkit": read_toolkit(said["toolkit"], said["cdi"], said["toolkit_config"], said["nvidia_docker2"]),
-        "daemon_json": read_daemon_json(said["daemon_json"]),
+        "daemon_json": read_daemon_json(said["own_daemon_json" if docker["rootless"] else "daemon_json"]),
         "disks": {name: read_disk(raw.get(disk_key(name), NOT_ASKED), path) for name, path in places.items()},
         "network": {name: read_head(raw.get(head_key(url), NOT_ASKED), url) for name, url in urls.items()},
         "proxies": {name.lower(): value for name, value in proxies.items()},

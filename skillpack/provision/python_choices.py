@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from skillpack.provision import mirrors
+from skillpack.provision.data import FOLDER as DATA
 from skillpack.provision.expressions import at_least, older_than
+from skillpack.provision.payload.pick_flash_attn import choose as choose_flash_attn
 
 GIB_PER_BUILD_JOB = 5
 """Memory of one nvcc thread in a flash-attn build. flash-attention's setup.py divides the free memory by
@@ -42,7 +45,9 @@ def choose_conda(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path, stac
     capabilities = sorted({gpu["compute_cap"] for gpu in m["gpus"] if gpu["compute_cap"]})
     tool = next((name for name in ("conda", "mamba", "micromamba") if name in m["conda"]), "uv" if m["uv"] else "")
     channel = mirrors.choose("conda", a["china"], m["network"])
+    flash_attn = expected_flash_attn(stack, m)
     github = m["network"].get("github/github.com", {}).get("reachable")
+    no_github = flash_attn == "wheel" and github is False and not a["github_mirror"]
     return {
         **_source(a, m, workdir),
         "conda": tool,
@@ -54,10 +59,9 @@ def choose_conda(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path, stac
         "max_jobs": jobs,
         "build_minutes": max(SMALLEST_BUILD, round(JOB_MINUTES * max(1, len(capabilities)) / jobs)),
         "archs": ";".join(sorted({f"{capability.split('.')[0]}0" for capability in capabilities})),
-        "expect_build": not a["flash_attn_wheel"] and not (
-            has_wheel(stack, m) and (github is not False or a["github_mirror"])
-        ),
-    }  # fmt: skip
+        "flash_attn": flash_attn,
+        "expect_build": not a["flash_attn_wheel"] and (flash_attn == "source" or no_github),
+    }
 
 
 def _source(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path) -> dict[str, Any]:
@@ -88,13 +92,25 @@ def pick_python(asked: str, pythons: Mapping[str, str]) -> tuple[str, str]:
     return "", ""
 
 
-def has_wheel(stack: Mapping[str, Any], machine: Mapping[str, Any]) -> bool:
-    """Tell whether a prebuilt flash-attn wheel is expected to exist and to load for a stack on a machine."""
-    return (
-        older_than(stack["cuda"], "13")
-        and machine["arch"] in (None, "x86_64")
-        and not older_than(machine["glibc"], stack["glibc"])
-    )
+def expected_flash_attn(stack: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """Return how flash-attn is expected to come for a stack on a machine: wheel, index or source.
+
+    PyPI's torch has the new C++ ABI from 2.7 on (flash-attention's publish.yml); the step itself reads it.
+    """
+    here = {
+        "torch": stack["pins"]["torch"],
+        "cuda": stack["cuda"],
+        "python": "cp" + stack["python"].replace(".", ""),
+        "abi": "FALSE" if older_than(stack["pins"]["torch"], "2.7") else "TRUE",
+        "arch": machine["arch"] or "x86_64",
+        "glibc": machine["glibc"] or "",
+    }
+    return str(choose_flash_attn(load_wheels(), here, stack["flash_attn"])["kind"])
+
+
+def load_wheels() -> Any:
+    """Return the table of flash-attn's wheels."""
+    return json.loads((DATA / "flash_attn_wheels.json").read_text(encoding="utf-8"))
 
 
 def build_jobs(cpus: int | None, free_gib: float | None) -> int:

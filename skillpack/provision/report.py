@@ -114,9 +114,7 @@ def plan_text(document: Mapping[str, Any]) -> str:
     for number, step in enumerate(document["steps"], 1):
         lines.append(f"\n{number}. {step['title']}{' [root]' if step['root'] else ''}\n   {step['why']}")
         lines.extend(f"   writes {path}" for path in step.get("files", ()))
-        lines.extend(
-            f"   $ {line}" if not line.startswith(" ") else f"     {line}" for line in step.get("run", "").splitlines()
-        )
+        lines.extend(f"     {line}" for line in step.get("run", "").splitlines())
     lines.append("\nThe whole as a script: --script. To run it: --apply.")
     return "\n".join(lines)
 

@@ -56,7 +56,11 @@ def survey(
     if complete:
         require(recipe, answers)
     check_answers(recipe_name, answers)
-    asking = {"a": answers, "env_python": answers["env"] + "/bin/python" if "env" in answers else ""}
+    asking = {
+        "a": answers,
+        "env_python": answers["env"] + "/bin/python" if "env" in answers else "",
+        "home": str(Path.home()),
+    }
     urls = mirrors.addresses(recipe["network"])
     seen = recording or look(recipe_name, asking, urls.values())
     machine = describe(seen, recipe_name, asking, {}, urls)

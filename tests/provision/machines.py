@@ -269,7 +269,8 @@ class World:
                     "err": f"INFO[0000] Found {self.spec['cdi']} CDI devices\n",
                 }
         if "fault" in docker:
-            failure = {"rc": 1, "out": "Client:\n Version:           29.4.0\n", "err": docker["fault"]}
+            client = f"Client:\n Version:           {docker['server']}\n"
+            failure = {"rc": 1, "out": client, "err": docker["fault"]}
             answers.update(
                 {"docker version": failure, "docker info": failure, "docker ps --format {{.Names}}": failure}
             )

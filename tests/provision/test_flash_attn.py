@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from skillpack.provision.data import FOLDER
 from skillpack.provision.payload.pick_flash_attn import choose
-from skillpack.provision.python_choices import build_jobs
+from skillpack.provision.python_choices import build_jobs, load_wheels
 
-TABLE = json.loads((FOLDER / "flash_attn_wheels.json").read_text())
+TABLE = load_wheels()
 HERE = {"torch": "2.8.0+cu128", "cuda": "12.8", "python": "cp310", "abi": "TRUE", "arch": "x86_64", "glibc": "2.35"}
 WHEEL = "https://github.com/Dao-AILab/flash-attention/releases/download/v{0}/flash_attn-{0}+cu12torch{1}cxx11abi{2}-{3}-{3}-linux_x86_64.whl"
 

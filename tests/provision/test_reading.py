@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
+from skillpack.pack import PACKAGE
 from skillpack.provision.containers import read_daemon_json, read_docker
 from skillpack.provision.gpus import compute_capability, read_gpus
 from skillpack.provision.machine import read_head, read_listening, read_os, read_resources
@@ -127,3 +130,9 @@ def test_ports_addresses_and_the_rest() -> None:
 def test_what_is_no_recording_is_refused(data: object) -> None:
     with pytest.raises(ValueError, match=r"commands|rc"):
         Observation.from_dict(data)  # type: ignore[arg-type]
+
+
+def test_payload_parses_on_old_pythons() -> None:
+    """What a plan lays down runs under whatever python3 a server has: 3.8 and later."""
+    for program in (PACKAGE / "provision" / "payload").glob("*.py"):
+        ast.parse(program.read_text(encoding="utf-8"), feature_version=(3, 8))
