@@ -1,0 +1,118 @@
+"""An engine that is killed in the middle of a step, and started again."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import httpx
+import pytest
+
+from ajet.schema.task import Task, WorkflowOutput
+from ajet.tuner_lib.experimental.swarm_client import SwarmClient
+from tests.swarm.conftest import job
+
+
+def kill(engine) -> None:
+    engine.process.send_signal(signal.SIGKILL)
+    engine.process.wait()
+
+
+def port_of(engine) -> str:
+    return engine.url.rsplit(":", 1)[1]
+
+
+@pytest.mark.parametrize("way", ["resume", "conf"])
+def test_kill_9_loses_no_completed_episode_and_no_step(start_engine, tmp_path, way):
+    config = job("killed", batch=2, repeat=2, steps=9)
+    engine = start_engine(config)
+    for number in range(4):
+        engine.run_episode(reward=number % 2, task=f"a{number // 2}")
+    engine.wait_for(lambda status: status["global_step"] == 2)
+    kept = [engine.run_episode(reward=1.0, task="b0"), engine.run_episode(reward=0.0, task="b0")]
+    kill(engine)
+    folder = tmp_path / "saved_experiments" / "killed"
+    again = start_engine(None, "--resume", str(folder)) if way == "resume" else start_engine(config)
+    status = again.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+    assert status["global_step"] == 2
+    assert again.pool()["completed_tasks_details"] == {"b0": kept}
+    assert again.end(kept[0]).json() == {"success": True, "warning": ""}, "who ends it again is told yes"
+    for number in range(2):
+        again.run_episode(reward=number, task="b1")
+    again.wait_for(lambda status: status["global_step"] == 3)
+    assert [one["step"] for one in again.metrics()] == [1, 2]
+    assert again.metrics()[1]["metrics"]["critic/rewards/mean"] == 0.5
+
+
+def test_clients_reconnect_by_themselves(start_engine, tmp_path):
+    engine = start_engine(job("reconnect", batch=4, repeat=2, workers=8, steps=9))
+    stop, ended = threading.Event(), []
+    with SwarmClient(engine.url, verbose=False) as client:
+
+        def loop(number: int) -> None:
+            count = 0
+            while not stop.is_set():
+                episode_uuid, model = client.begin_episode()
+                try:
+                    ask = {"model": "m", "messages": [{"role": "user", "content": "Add 3 and 4."}]}
+                    headers = {"authorization": f"Bearer {model.api_key}"}
+                    httpx.post(f"{model.base_url}/chat/completions", json=ask, headers=headers).raise_for_status()
+                except httpx.HTTPError:
+                    client.abort_episode(episode_uuid)
+                    continue
+                count += 1
+                task = Task(task_id=f"{number}-{count // 2}")
+                client.end_episode(task, episode_uuid, WorkflowOutput(reward=count % 2))
+                ended.append(episode_uuid)
+
+        threads = [threading.Thread(target=loop, args=[number], daemon=True) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        engine.wait_for(lambda status: (status["global_step"] or 0) >= 3)
+        kill(engine)
+        before = len(ended)
+        folder = tmp_path / "saved_experiments" / "reconnect"
+        again = start_engine(None, "--resume", str(folder), "--swarm-port", port_of(engine))
+        first = again.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+        assert first["global_step"] >= 3
+        again.wait_for(lambda status: status["global_step"] >= first["global_step"] + 2)
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+        assert not any(thread.is_alive() for thread in threads)
+        assert len(ended) > before
+    steps = [one["step"] for one in again.metrics()]
+    assert steps == sorted(set(steps)), "no step twice, none back"
+
+
+def test_an_end_of_a_claim_that_died_with_the_engine_is_a_warning(start_engine, tmp_path, caplog):
+    engine = start_engine(job("lost"))
+    with SwarmClient(engine.url, verbose=False) as client:
+        episode_uuid, _ = client.begin_episode()
+        kill(engine)
+        folder = tmp_path / "saved_experiments" / "lost"
+        start_engine(None, "--resume", str(folder), "--swarm-port", port_of(engine))
+        client.end_episode(Task(task_id="t"), episode_uuid, WorkflowOutput(reward=1.0))
+        assert "restarted since" in caplog.text
+        assert client.begin_episode()[0] != episode_uuid
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "says"),
+    [
+        (None, (), "yaml_backup.yaml"),
+        ("[]", (), "no configuration"),
+        ("ajet: {}", ("--conf", "x.yaml"), "leave --conf"),
+    ],
+)
+def test_a_folder_that_cannot_be_resumed_is_told(tmp_path, content, arguments, says):
+    import subprocess
+    import sys
+
+    if content is not None:
+        (tmp_path / "yaml_backup.yaml").write_text(content)
+    command = [sys.executable, "-m", "ajet.swarm_cli", "start", "--resume", str(tmp_path), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
