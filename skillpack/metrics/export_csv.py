@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from skillpack.metrics.credentials import redact
-from skillpack.metrics.series import Series
+from skillpack.metrics.series import Points, Series
 from skillpack.metrics.session import NOT_REACHED, CallFailed, no_auth
 
 ABSENT = ["", "null", "NULL", "None"]
@@ -183,7 +184,7 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
     header = body.header()
     places = match_columns(header, experiment, keys)
     export = Export(without_column=[key for key in keys if key not in places])
-    points: dict[str, list[tuple[int, float, float]]] = {key: [] for key in places}
+    points = {key: Points() for key in places}
     bad: dict[str, list[str]] = {key: [] for key in places}
     for row in _rows(body):
         if len(row) != len(header):
@@ -198,9 +199,9 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
                 bad[key].append(f"{row[value]!r} at step {row[0]}")
             else:
                 time = _to_float(row[stamp]) if stamp else None
-                points[key].append((int(step), number, float("nan") if time is None else time))
+                points[key].add(int(step), number, math.nan if time is None else time)
     body.check_length()
-    export.series = {key: Series.of(key, table) for key, table in points.items()}
+    export.series = {key: collected.series(key) for key, collected in points.items()}
     export.unreadable = {
         key: f"{len(cells)} cells are not numbers, the first is {cells[0][:80]}" for key, cells in bad.items() if cells
     }

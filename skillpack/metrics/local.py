@@ -8,18 +8,20 @@ protobuf messages, whose definition the installed SDK brings.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from skillpack.metrics.console import read_steps
+from skillpack.metrics.console import merge_steps, read_steps
 from skillpack.metrics.credentials import without_secrets
 from skillpack.metrics.experiment import unwrapped
 from skillpack.metrics.select import choose, expected_states, requested
-from skillpack.metrics.series import RunMetrics, Series, iso
+from skillpack.metrics.series import KeyStatus, Points, RunMetrics, iso
 from skillpack.metrics.window import Window, settle
 from skillpack.script import BadInput, Unavailable
 
@@ -30,7 +32,7 @@ MAGIC = (b":SWL", 0xE1D6)
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 RUN_FOLDER = "run-*"
 
-Points = dict[str, list[tuple[int, float, float]]]
+Curves = dict[str, Points]
 
 
 def read_local(
@@ -53,7 +55,7 @@ def read_local(
     return [_selected(points, meta, keys, window, duplicates) for points, meta in _sources(path)]
 
 
-def _sources(path: Path) -> list[tuple[Points, dict[str, Any]]]:
+def _sources(path: Path) -> list[tuple[Curves, dict[str, Any]]]:
     if path.is_file():
         return [_read_swanlab(path) if path.suffix == ".swanlab" else _read_console(path)]
     files = sorted(path.glob("*.swanlab"))
@@ -70,11 +72,20 @@ def _sources(path: Path) -> list[tuple[Points, dict[str, Any]]]:
         raise BadInput(
             f"no run in {path}", expected="a folder with *.swanlab, run-* folders, logs/ or console.log in it"
         )
-    return [source for folder in folders for source in _sources(folder)]
+    return [source for folder in folders for source in _sources_or_reason(folder)]
+
+
+def _sources_or_reason(folder: Path) -> list[tuple[Curves, dict[str, Any]]]:
+    """Read one of several run folders; that one of them holds nothing must not hide the others."""
+    try:
+        return _sources(folder)
+    except (BadInput, Unavailable) as error:
+        meta = {"source": str(folder), "name": folder.name, "run_id": "", "error": error.message}
+        return [(defaultdict(Points), meta)]
 
 
 def _selected(
-    points: Points,
+    points: Curves,
     meta: dict[str, Any],
     keys: str | Sequence[str] | None,
     window: Window,
@@ -83,7 +94,9 @@ def _selected(
     available = list(points)
     choices = choose(requested(keys, available, window.key), available)
     status = expected_states(choices)
-    series = {key: Series.of(key, points[key]) for key in status if key in points}
+    if "error" in meta:
+        status = {"*": KeyStatus("*", "failed", "*", meta["error"])}
+    series = {key: points[key].series(key) for key in status if key in points}
     metrics = RunMetrics(series, status, meta, window.x)
     settle(metrics, window, keep)
     meta.update(
@@ -97,21 +110,21 @@ def _selected(
     return metrics
 
 
-def _read_console(path: Path) -> tuple[Points, dict[str, Any]]:
+def _read_console(path: Path) -> tuple[Curves, dict[str, Any]]:
     """Read a log; where a step comes again after others, the run was resumed and the later values count."""
-    table: dict[str, dict[int, float]] = {}
-    for step, values in read_steps(path):
-        for key, value in values.items():
-            table.setdefault(key, {})[step] = value
-    if not table:
+    steps, _ = merge_steps(read_steps(path))
+    if not steps:
         raise BadInput(
             f"no metric line in {path}", expected="lines such as 'step:7 - critic/rewards/mean:0.5 - actor/lr:1e-06'"
         )
-    points = {key: [(step, value, float("nan")) for step, value in curve.items()] for key, curve in table.items()}
+    points: Curves = defaultdict(Points)
+    for step, values in steps.items():
+        for key, value in values.items():
+            points[key].add(step, value, math.nan)
     return points, {"source": str(path), "name": path.parent.name or path.stem, "run_id": "", "path": "console log"}
 
 
-def _read_swanlab(path: Path) -> tuple[Points, dict[str, Any]]:
+def _read_swanlab(path: Path) -> tuple[Curves, dict[str, Any]]:
     with path.open("rb") as stream:
         header = stream.read(FILE_HEADER.size)
         if len(header) < FILE_HEADER.size or FILE_HEADER.unpack(header)[:2] != MAGIC:
@@ -170,29 +183,34 @@ class _Records:
                 whole = b""
 
 
-def _read_v1(records: _Records) -> tuple[Points, dict[str, Any]]:
-    points: Points = {}
+def _read_v1(records: _Records) -> tuple[Curves, dict[str, Any]]:
+    points: Curves = defaultdict(Points)
     meta: dict[str, Any] = {"run_id": "", "name": ""}
     for record in records:
-        document = json.loads(record)
-        kind, data = document.get("model_type"), document.get("data") or {}
-        if kind == "Scalar":
-            metric = data["metric"]
-            points.setdefault(data["key"], []).append((data["step"], float(metric["data"]), _ms(metric["create_time"])))
-        elif kind == "Experiment":
-            meta.update(run_id=data.get("id") or "", name=data.get("name") or "")
-        elif kind == "Project":
-            meta["project"] = data.get("name")
-        elif kind == "Header":
-            meta["created"] = data.get("create_time")
-        elif kind == "Footer":
-            meta["state"] = "FINISHED" if data.get("success") else "CRASHED"
-            meta["finished"] = data.get("create_time")
+        try:
+            document = json.loads(record)
+            kind, data = document["model_type"], document["data"]
+            if kind == "Scalar":
+                metric = data["metric"]
+                points[data["key"]].add(data["step"], float(metric["data"]), _ms(metric["create_time"]))
+            elif kind == "Experiment":
+                meta.update(run_id=data.get("id") or "", name=data.get("name") or "")
+            elif kind == "Project":
+                meta["project"] = data.get("name")
+            elif kind == "Header":
+                meta["created"] = data.get("create_time")
+            elif kind == "Footer":
+                meta["state"] = "FINISHED" if data.get("success") else "CRASHED"
+                meta["finished"] = data.get("create_time")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            records.broken = "a record cannot be decoded: what follows is lost"
+            break
     return points, meta
 
 
-def _read_v2(records: _Records) -> tuple[Points, dict[str, Any]]:
+def _read_v2(records: _Records) -> tuple[Curves, dict[str, Any]]:
     try:
+        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
         from swanlab.proto.swanlab.record.v1.record_pb2 import Record
     except ImportError:
         raise Unavailable(
@@ -200,15 +218,19 @@ def _read_v2(records: _Records) -> tuple[Points, dict[str, Any]]:
             expected="swanlab 0.8 or later",
             hint="pip install -U 'swanlab<0.11'",
         ) from None
-    points: Points = {}
+    points: Curves = defaultdict(Points)
     meta: dict[str, Any] = {"run_id": "", "name": ""}
     for content in records:
         record = Record()
-        record.ParseFromString(content)
+        try:
+            record.ParseFromString(content)
+        except DecodeError:
+            records.broken = "a record cannot be decoded: what follows is lost"
+            break
         if record.HasField("scalar"):
             scalar = record.scalar
             stamp = scalar.timestamp.seconds * 1000 + scalar.timestamp.nanos / 1e6
-            points.setdefault(scalar.key, []).append((scalar.step, scalar.value.number, stamp))
+            points[scalar.key].add(scalar.step, scalar.value.number, stamp)
         elif record.HasField("start"):
             start = record.start
             meta.update(run_id=start.id, name=start.name, project=start.project)
@@ -220,9 +242,9 @@ def _read_v2(records: _Records) -> tuple[Points, dict[str, Any]]:
     return points, meta
 
 
-def _read_board(folder: Path) -> tuple[Points, dict[str, Any]]:
+def _read_board(folder: Path) -> tuple[Curves, dict[str, Any]]:
     """Read the JSON lines of ``mode="local"``; their folders are numbered, the keys' names are kept elsewhere."""
-    points: Points = {}
+    points: Curves = defaultdict(Points)
     for tag in sorted((child for child in (folder / "logs").iterdir() if child.is_dir()), key=lambda child: child.name):
         for file in sorted(tag.glob("*.log")):
             for line in file.read_text("utf-8", errors="replace").splitlines():
@@ -231,7 +253,7 @@ def _read_board(folder: Path) -> tuple[Points, dict[str, Any]]:
                     point = (int(entry["index"]), float(entry["data"]), _ms(entry.get("create_time")))
                 except (ValueError, KeyError, TypeError):
                     continue  # an unfinished last line, or an entry that is no number
-                points.setdefault(f"logs/{tag.name}", []).append(point)
+                points[f"logs/{tag.name}"].add(*point)
     meta = {"source": str(folder), "name": folder.name, "run_id": folder.name.rpartition("-")[2]}
     return points, {**meta, "path": "logs/ of local mode (keys are numbers)", "config": _config(folder)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -40,12 +41,11 @@ class Series:
 
     @classmethod
     def of(cls, key: str, points: Iterable[tuple[int, float, float]]) -> Series:
-        """Make a series of ``(step, value, timestamp in ms)`` tuples, in the order of their steps."""
-        import numpy
-
-        table = sorted(points, key=lambda point: point[0])
-        columns = numpy.array([(float(v), float(t)) for _, v, t in table], dtype="float64").reshape(-1, 2)
-        return cls(key, numpy.array([s for s, _, _ in table], dtype="int64"), columns[:, 0], columns[:, 1])
+        """Make a series of ``(step, value, timestamp in ms)`` tuples; points of one step keep their order."""
+        collected = Points()
+        for step, value, stamp in points:
+            collected.add(step, value, stamp)
+        return collected.series(key)
 
     def deduplicated(self, keep: Literal["first", "last"]) -> tuple[Series, int]:
         """Return the series with one point per step, and how many points were dropped."""
@@ -60,6 +60,27 @@ class Series:
         kept = numpy.ones(len(self), dtype=bool)
         kept[1 if keep == "first" else 0 : None if keep == "first" else -1] = ~same
         return self.taken(kept), dropped
+
+
+class Points:
+    """The points of one key while they are read, 24 bytes each."""
+
+    def __init__(self) -> None:
+        self._steps, self._values, self._stamps = array("q"), array("d"), array("d")
+
+    def add(self, step: int, value: float, stamp: float) -> None:
+        """Take one more point; ``stamp`` is in ms, NaN where unknown."""
+        self._steps.append(step)
+        self._values.append(value)
+        self._stamps.append(stamp)
+
+    def series(self, key: str) -> Series:
+        """Return what was collected, ordered by step; points of one step keep their order."""
+        import numpy
+
+        steps = numpy.array(self._steps, dtype="int64")
+        order = numpy.argsort(steps, kind="stable")
+        return Series(key, steps[order], numpy.array(self._values)[order], numpy.array(self._stamps)[order])
 
 
 @dataclass

@@ -3,8 +3,10 @@
 import math
 import shutil
 import socket
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +113,25 @@ def test_several_runs_of_a_folder(new_run: Path, tmp_path: Path) -> None:
     for name in ("run-1-a", "run-2-b"):
         shutil.copytree(new_run, tmp_path / name)
     assert len(read_local(tmp_path)) == 2
+
+
+def test_an_empty_run_folder_does_not_hide_the_others(new_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(new_run, tmp_path / "swanlog" / "run-1-a")
+    (tmp_path / "swanlog" / "run-2-b").mkdir()
+    code, out, _ = fetch(["local", str(tmp_path), "--keys", "reward"])
+    assert code == 1
+    assert "60 of 60 points" in out
+    assert "no run in" in out
+
+
+def test_a_whole_record_that_cannot_be_decoded(tmp_path: Path) -> None:
+    for version, content in ((1, b'{"model_type": "Scalar", "data": 5}\n'), (2, b"\xff\xff\xff\xff")):
+        path = tmp_path / f"odd{version}.swanlab"
+        record = struct.pack("<IHB", zlib.crc32(content, zlib.crc32(b"\x01")), len(content), 1) + content
+        path.write_bytes(struct.pack("<4sHB", b":SWL", 0xE1D6, version) + record)
+        (run,) = read_local(path)
+        assert run.meta["ends_early"] == "a record cannot be decoded: what follows is lost"
+        assert not run.ok
 
 
 def test_a_console_log(tmp_path: Path) -> None:
