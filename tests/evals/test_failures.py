@@ -282,7 +282,7 @@ def test_scratch_is_removed_even_if_it_was_locked(
     try_case: Try, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert try_case("os.makedirs('a/b'); os.chmod('a/b', 0); os.chmod('a', 0)").ok
+    assert try_case("os.makedirs('a/b/c/d'); [os.chmod(path, 0) for path in ('a/b/c', 'a/b', 'a')]").ok
     assert not list(tmp_path.glob("skills-*"))
 
 

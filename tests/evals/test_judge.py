@@ -19,9 +19,7 @@ def test_one_document_with_blanks_around_it(text: str) -> None:
     assert one_document(text) == json.loads(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", "{", "done", "{} {}", "{}\n{}", "{} done", "ok {}", "Infinity", "[NaN]"]
-)
+@pytest.mark.parametrize("text", ["", "  \n", "{", "done", "{} {}", "{}\n{}", "{} done", "ok {}", "Infinity", "[NaN]"])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="JSON"):
         one_document(text)

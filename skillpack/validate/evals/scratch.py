@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 RECORD = ".agentjet-skills.json"
@@ -61,18 +61,13 @@ class Scratch:
 
 
 def remove_tree(root: Path) -> None:
-    """Delete a folder although a script may have taken its own permissions away in it."""
-
-    def allow_and_retry(function: Callable[[str], object], path: str, _: object) -> None:
-        for blocked in (Path(path).parent, Path(path)):
-            if blocked.is_dir() and not blocked.is_symlink():
-                blocked.chmod(stat.S_IRWXU)
-        if function is os.unlink or function is os.rmdir:
-            function(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-
-    shutil.rmtree(root, onerror=allow_and_retry)
+    """Delete a folder, although a script may have taken its own permissions away in it."""
+    for parent, folders, _ in os.walk(root):  # a folder is listed after its parent has been dealt with
+        for folder in folders:
+            path = Path(parent, folder)
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def shim(folder: Path, python: Path) -> Path:
