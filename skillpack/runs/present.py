@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from skillpack.blueprint.durations import format_duration
+from skillpack.runs.backends import Backend
 from skillpack.runs.progress import Progress
 from skillpack.runs.rundir import RunDir
 from skillpack.runs.status import Status
@@ -32,7 +33,7 @@ def status_json(run: RunDir, status: Status, progress: Progress) -> dict[str, An
         "attempt": record["attempt"],
         "mode": record["mode"],
         "purpose": record["purpose"],
-        "backend": record["backend"],
+        "backend": Backend.from_json(record["backend"]).as_json(),
         "state": status.state,
         "reason": status.reason,
         "supervised": status.supervised,

@@ -73,7 +73,8 @@ def identity(lab: Lab, directory: Path, name: str) -> Identity:
 
 
 def test_server_and_two_clients_train_to_the_end(lab: Lab) -> None:
-    blueprint = swarm_blueprint(lab, "python client.py 4", "python client.py 4", server=engine(free_port()))
+    client = "python client.py 4 --leave"  # whoever stops the engine takes it from the other
+    blueprint = swarm_blueprint(lab, client, client, server=engine(free_port()))
     directory = started(lab, blueprint)
     session = lab.record(directory)["session"]
     windows = lab.tmux("list-windows", "-t", f"={session}", "-F", "#{window_name}").stdout.split()
