@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from skillpack.provision import mirrors
 from skillpack.provision.assess import assess, overall
 from skillpack.provision.choices import check_answers, choose, stack_of
-from skillpack.provision.expressions import render
+from skillpack.provision.expressions import holds, render
 from skillpack.provision.machine import describe
 from skillpack.provision.observe import Observation, look, look_at_disks
 from skillpack.provision.plan import Plan, build
@@ -65,13 +65,14 @@ def survey(
     seen = recording or look(recipe_name, asking, urls.values())
     machine = describe(seen, recipe_name, asking, {}, urls)
     where = {"a": answers, "docker_root": machine["docker"]["root"] or DOCKER_ROOT}
-    places = {name: render(place["folder"], where) for name, place in recipe["disk"].items()}
+    needed = {name: place for name, place in recipe["disk"].items() if holds(place.get("when", "true"), where)}
+    places = {name: render(place["folder"], where) for name, place in needed.items()}
     if recording is None:
         seen = look_at_disks(seen, places)
     machine = describe(seen, recipe_name, asking, places, urls)
     context = {
         "recipe": recipe_name,
-        "r": recipe,
+        "r": {**recipe, "disk": needed},
         "a": answers,
         "m": machine,
         "c": choose(recipe_name, answers, machine, workdir),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skillpack.provision import server
+from skillpack.provision.observe import Answer, ask
 from skillpack.provision.payload.check_weights import examine
 from skillpack.provision.signatures import recognise
 
@@ -54,49 +56,39 @@ def verify_client(answers: Mapping[str, Any], *, end: bool = False) -> list[Proo
 
 def _imports(python: str) -> Proof:
     program = "import ajet, ajet.copilot.job, ajet.tuner_lib.experimental.swarm_client; print(ajet.__file__)"
-    code, out = _python(python, ["-c", program], 120)
-    if code == 0:
-        return Proof("import", True, f"ajet imports from {Path(out.strip().splitlines()[-1]).parent}")
-    return _failed("import", out, "run the plan: plan.py --apply")
+    said = _python(python, ["-c", program], 120)
+    if said.rc:
+        return _failed("import", said.text, "run the plan: plan.py --apply")
+    return Proof("import", True, f"ajet imports from {Path(_last(said.out)).parent}")
 
 
 def _version(python: str) -> Proof:
-    program = "import importlib.metadata as m, ajet; print(m.version('agentjet'), getattr(ajet, '__version__', ''))"
-    code, out = _python(python, ["-c", program], 60)
-    words = out.split()
-    if code:
-        return _failed("version", out, "install the checkout: plan.py --apply")
-    return Proof(
-        "version", True, f"AgentJet {words[0]}" + (f" (ajet.__version__ {words[1]})" if len(words) > 1 else "")
-    )
+    said = _python(python, ["-c", "import importlib.metadata as m; print(m.version('agentjet'))"], 60)
+    if said.rc:
+        return _failed("version", said.text, "install the checkout: plan.py --apply")
+    return Proof("version", True, f"AgentJet {_last(said.out)}")
 
 
 def _episode(python: str, url: str, *, end: bool) -> Proof:
-    code, out = _python(python, [str(PAYLOAD / "episode.py"), url, *(["--end"] if end else [])], 240)
-    last = out.strip().splitlines()[-1] if out.strip() else ""
+    said = _python(python, [str(PAYLOAD / "episode.py"), url, *(["--end"] if end else [])], 240)
     try:
-        found = json.loads(last)
+        found = json.loads(_last(said.out))
     except ValueError:
-        return _failed("episode", out, "see the text")
-    if code or "error" in found:
-        return Proof(
-            "episode", False, found.get("error", last), "see the server's log; `can_continue` and ROLLING are needed"
-        )
-    return Proof(
-        "episode",
-        True,
-        f"episode {found['episode']} was claimed, answered {found['reply']!r}, and {found['gave_back']}",
-    )
+        return _failed("episode", said.text, "see the text")
+    if "error" in found:
+        return Proof("episode", False, found["error"], "see the server's log; an episode needs ENGINE.ROLLING")
+    told = f"episode {found['episode']} was claimed, answered {found['reply']!r}, and {found['gave_back']}"
+    return Proof("episode", True, told)
 
 
 def verify_conda(answers: Mapping[str, Any]) -> list[Proof]:
     """Return proofs for a server environment: imports in order, torch on the GPU, a kernel compared, the weights."""
     python = answers["env"] + "/bin/python"
-    _, out = _python(python, [str(PAYLOAD / "stack_check.py")], 600)
+    said = _python(python, [str(PAYLOAD / "stack_check.py")], 600)
     try:
-        parts = json.loads(out.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return [_failed("imports", out or f"{python} printed nothing", "run the plan: plan.py --apply")]
+        parts = json.loads(_last(said.out))  # libraries may have printed before it
+    except ValueError:
+        return [_failed("imports", said.text, "run the plan: plan.py --apply")]
     proofs = [
         Proof(part["id"], True, part["text"]) if part["ok"]
         else Proof(part["id"], None, part["text"]) if part["ok"] is None
@@ -115,7 +107,12 @@ def verify_docker(
 ) -> list[Proof]:
     """Return proofs for a server container: up, healthy, OFFLINE, and with ``boot`` (a job's YAML) BOOTING."""
     url = answers["server"] or chosen["url"]
-    proofs = [_container(chosen["docker"], answers["name"], chosen["model"]), _weights(answers["model_path"])]
+    docker = chosen["docker"].split()
+    proofs = [
+        _container(docker, answers["name"], chosen["model"]),
+        _image(docker, chosen["local_image"]),
+        _weights(answers["model_path"]),
+    ]
     proofs.extend(_server(url))
     if boot and proofs[-1].ok:
         booted, text = server.check_boot(url, boot, patience)
@@ -132,18 +129,23 @@ def verify_docker(
     return proofs
 
 
-def _container(docker: str, name: str, model: str) -> Proof:
-    template = "{{json .State}} {{json .Mounts}}"
-    code, out = _run([*docker.split(), "inspect", "--format", template, name], 30)
-    if code:
-        return Proof("container", False, f"no container {name}: {_last(out)}", "plan.py --apply")
+def _image(docker: list[str], name: str) -> Proof:
+    said = ask([*docker, "image", "inspect", "--format", "{{json .RepoDigests}}", name], 30)
+    if said.rc:
+        return Proof("image", False, f"no image {name}: {_last(said.text)}", "plan.py --apply")
+    digests = dict.fromkeys(re.findall(r"sha256:[0-9a-f]+", said.out))
+    return Proof("image", True, f"{name}, digest {', '.join(digests) or 'unknown (a local build)'}")
+
+
+def _container(docker: list[str], name: str, model: str) -> Proof:
+    said = ask([*docker, "inspect", "--format", "[{{json .State}}, {{json .Mounts}}]", name], 30)
+    if said.rc:
+        return Proof("container", False, f"no container {name}: {_last(said.text)}", "plan.py --apply")
     try:
-        decoder = json.JSONDecoder()
-        state, end = decoder.raw_decode(out.strip())
-        mounts = decoder.raw_decode(out.strip()[end:].strip())[0]
+        state, mounts = json.loads(said.out)
         targets = [mount["Destination"] for mount in mounts]
     except (ValueError, KeyError, TypeError):
-        return Proof("container", False, f"docker inspect said {_last(out)}", "look at `docker inspect` itself")
+        return Proof("container", False, f"docker inspect said {_last(said.text)}", "look at `docker inspect` itself")
     if not state.get("Running"):
         return Proof(
             "container",
@@ -173,21 +175,14 @@ def _server(url: str) -> list[Proof]:
 
 def _failed(name: str, text: str, otherwise: str) -> Proof:
     known = recognise(text, "import", "pip")
-    told = _last(text)
+    told = _last(text)[:400]
     return Proof(name, False, f"{told} ({known.cause})" if known else told, known.mend if known else otherwise)
 
 
-def _python(python: str, arguments: list[str], seconds: float) -> tuple[int, str]:
+def _python(python: str, arguments: list[str], seconds: float) -> Answer:
     # isolated: neither the working directory nor PYTHONPATH may lend the environment what it has not
-    return _run([python, "-I", *arguments], seconds)
-
-
-def _run(argv: list[str], seconds: float) -> tuple[int, str]:
-    from skillpack.provision.observe import ask
-
-    answer = ask(argv, seconds)
-    return answer.rc, answer.out if answer.rc == 0 or answer.out.strip().startswith(("[", "{")) else answer.text
+    return ask([python, "-I", *arguments], seconds)
 
 
 def _last(text: str) -> str:
-    return (text.strip().splitlines() or ["no output"])[-1][:400]
+    return (text.strip().splitlines() or ["no output"])[-1]

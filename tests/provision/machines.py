@@ -295,7 +295,7 @@ class World:
             self.says(f"df -Pk {path}", {"rc": 0, "out": _df(disks[own], own)})
         for path in (root, *root.parents):
             self.says(f"df -Pk {path}", {"rc": 0, "out": _df(disks["/"], "/")})
-        for place, mount in (("env", own), ("experiments", own), ("docker_root", "/")):
+        for place, mount in (("env", own), ("experiments", own), ("weights", own), ("docker_root", "/")):
             self.says(f"df {place}", {"rc": 0, "out": _df(disks[mount], mount)})
         make_model(self.folder / "model")
         daemon = self.spec.get("daemon_json")

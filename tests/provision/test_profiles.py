@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skillpack.provision.apply import apply, preview
+from skillpack.provision.apply import apply
 from skillpack.provision.script import shell_script
 from skillpack.provision.survey import Survey, survey
 from tests.provision.machines import World, profiles
@@ -72,4 +72,3 @@ def drive(machine: World, found: Survey, expected: dict[str, Any]) -> None:
     again = apply(found.plan)
     assert {step["state"] for step in again["steps"].values()} == {"already"}
     assert machine.snapshot() == before
-    assert {step["state"] for step in preview(found.plan)} == {"already"}

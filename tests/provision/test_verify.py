@@ -33,7 +33,7 @@ GOOD = {
     "torch": TORCH.format(cards=1),
     "flash_attn": "__version__ = '2.8.3'\nflash_attn_func = None",
     "flash_attn_2_cuda": "",
-    "vllm/__init__": "__version__ = '0.11.0'",
+    "vllm/__init__": "__version__ = '0.11.0'\nimport os\nos.write(1, b'loud\\n')\nos.write(2, b'louder\\n')",
     "vllm/_C": "",
     "verl": "__version__ = '0.7.1'",
     "ajet": "__version__ = '0.0.4'",
@@ -122,7 +122,11 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         mounts = json.dumps([{"Destination": target}])
         stub = tmp_path / "bin" / "docker"
         stub.parent.mkdir(exist_ok=True)
-        stub.write_text(f"#!/bin/sh\n[ $1 = inspect ] || exit 97\necho '{json.dumps(state)} {mounts}'\nexit {code}\n")
+        stub.write_text(
+            "#!/bin/sh\n"
+            """[ $1 = image ] && { echo '["x@sha256:12"]'; exit; }\n"""
+            f"[ $1 = inspect ] || exit 97\necho '[{json.dumps(state)}, {mounts}]'\nexit {code}\n"
+        )
         stub.chmod(0o755)
         monkeypatch.setenv("PATH", f"{stub.parent}:/usr/bin:/bin")
         make_model(tmp_path / "m")
@@ -131,7 +135,7 @@ def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return play
 
 
-CHOSEN = {"docker": "docker", "model": "/models/q", "url": "http://127.0.0.1:9"}
+CHOSEN = {"docker": "docker", "local_image": "ghcr.io/x:main", "model": "/models/q", "url": "http://127.0.0.1:9"}
 
 
 def test_docker_up_offline_then_booted(container: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
@@ -139,9 +143,10 @@ def test_docker_up_offline_then_booted(container: Callable[..., dict[str, Any]],
     with engine(tmp_path, rolling=False) as url:
         found = by_id(verify_docker(answers, {**CHOSEN, "url": url}))
         assert {name: proof.ok for name, proof in found.items()} == {
-            "container": True, "weights": True, "health": True, "status": True, "boot": None,
+            "container": True, "image": True, "weights": True, "health": True, "status": True, "boot": None,
         }  # fmt: skip
         assert "OFFLINE" in found["status"].text
+        assert "sha256:12" in found["image"].text
         booted = by_id(verify_docker(answers, {**CHOSEN, "url": url}, boot=JOB, patience=30))
         assert booted["boot"].ok is True
         assert server.check_status(url)[0] == "ENGINE.OFFLINE"
