@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from skillpack.validate.checks import CHECKS
 from skillpack.validate.checks.skill import Skill
-from skillpack.validate.clients import CLIENTS
+from skillpack.validate.clients import CLIENTS, read_all
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.discover import SkillFolder
 from skillpack.validate.outcome import Outcome
@@ -58,7 +58,7 @@ def _check_batch(folders: list[SkillFolder], clients: Sequence[str]) -> list[Ski
 def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> SkillReport:
     """Return the report on one skill, without what needs the other skills or its scripts run."""
     skill = Skill(read_skill(folder))
-    readings = {client: CLIENTS[client](skill.source) for client in clients}
+    readings = read_all(skill.source, clients)
     problems = list(client_problems(readings, folder.file_name))
     if not skill.source.unreadable:
         for check in CHECKS:

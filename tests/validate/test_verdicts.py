@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skillpack.validate.check import check_skills
 from skillpack.validate.clients import CLIENTS
+from skillpack.validate.clients.portable import portable
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.discover import SkillFolder, find_skills
 from skillpack.validate.source import SkillFile
@@ -55,6 +58,45 @@ def test_each_probe_gets_the_observed_verdict_and_shows_the_observed_words(probe
         assert agrees(client, observed, reading), f"{client}: {observed}, not {reading}"
         if client in probe["shown"]:
             assert f"{reading.name} {reading.description}" == unfold(probe["shown"][client])
+
+
+def test_what_needs_no_model_is_what_all_models_take_unchanged():
+    root = Path("/skills")
+    quick = 0
+    plain = st.text(st.sampled_from("abz A1:#-,()*\\\"'.@[]{}<>\t\n&!|%é"), max_size=12)
+    names = st.sampled_from([*["a-b"] * 9, "true", "null", "yes", "x1", "1x", "a--b", "e5", "n" * 65])
+    tails = st.lists(
+        st.sampled_from(
+            [
+                "license: MIT\n",
+                "license: Complete terms in LICENSE.txt\n",
+                "allowed-tools: Bash(git:*) Read\n",
+                "compatibility: needs git: yes\n",
+                "compatibility: " + "long " * 110 + "\n",
+                'metadata:\n  version: "1.0"\n  author: me\n',
+                "metadata:\n  internal: true\n",
+                "metadata:\n  a: b\n  a: c\n",
+                "metadata: text\n",
+                "version: one\n",
+            ]
+        ),
+        max_size=3,
+    )
+
+    @settings(max_examples=500, deadline=None)
+    @given(names, st.one_of(plain, *[st.just("Counts words. Use when asked.")] * 3), tails)
+    def compare(name: str, description: str, tail: list[str]) -> None:
+        nonlocal quick
+        text = f'---\nname: {name}\ndescription: "{description}"\n{"".join(tail)}---\n\nBody --- \u4e2d\n'
+        skill = SkillFile(SkillFolder(root / name, root, "SKILL.md", depth=1), text.encode())
+        shown = portable(skill)
+        if shown is not None:
+            quick += 1
+            for read in CLIENTS.values():
+                assert read(skill) == Reading(*shown)
+
+    compare()
+    assert quick > 20
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from skillpack.validate.clients import claude_code, codex, npx_skills, spec
+from skillpack.validate.clients.portable import portable
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.source import SkillFile
 
@@ -15,3 +16,11 @@ CLIENTS: dict[str, Callable[[SkillFile], Reading]] = {
     "spec": spec.read,
 }
 """Client: the function that says what it makes of a skill."""
+
+
+def read_all(skill: SkillFile, clients: Iterable[str]) -> dict[str, Reading]:
+    """Return what each of the clients makes of a skill."""
+    shown = portable(skill)
+    if shown is not None:
+        return {client: Reading(*shown) for client in clients}
+    return {client: CLIENTS[client](skill) for client in clients}
