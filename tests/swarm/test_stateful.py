@@ -88,8 +88,16 @@ class Swarm(RuleBasedStateMachine):
         assert status == 200
         if not answer["success"]:
             return multiple()
-        assert not [one for one in self.pool()["running_episode_details"] or {} if one in self.accepted]
+        assert answer["episode_uuid"] not in self.accepted, "an episode that ended is claimed again"
         return {"client": client, "kind": kind, "uuid": answer["episode_uuid"], "key": answer["openai_api_key"]}
+
+    @rule(target=claims, client=CLIENTS)
+    def claim_all(self, client: str) -> Any:
+        claims = []
+        while isinstance(claim := self.claim(client, "train"), dict):
+            claims.append(claim)
+            self.never_above_the_cap()
+        return multiple(*claims)
 
     @rule(claim=claims)
     def chat(self, claim: dict[str, str]) -> None:

@@ -41,19 +41,24 @@ def raise_for_status_with_detail(response: httpx.Response) -> None:
 
 
 class SwarmHttp:
-    """Requests to one server, safe to use from many threads."""
+    """Requests to one server, safe to use from many threads; ``requests`` counts them."""
 
     def __init__(self, server_url: str) -> None:
         parts = urlsplit(server_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"server_url is {server_url!r}; expected a base URL such as http://127.0.0.1:10086")
         self.server_url = server_url.rstrip("/")
+        self.requests = 0
         self._client = httpx.Client(
             base_url=self.server_url,
             timeout=GENERAL_TIMEOUT,
             limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
+            event_hooks={"request": [self._count]},
             trust_env=not is_loopback(server_url),  # a proxy cannot reach this machine's loopback
         )
+
+    def _count(self, _: httpx.Request) -> None:
+        self.requests += 1
 
     def get(self, path: str, *, timeout: float = STATUS_TIMEOUT, **params: Any) -> dict[str, Any]:
         """GET a JSON object. Raises SwarmServerError, httpx.HTTPError, or ValueError if it is none."""
