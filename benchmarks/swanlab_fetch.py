@@ -6,7 +6,9 @@ its own, turn by turn; ratios of the medians are printed, and the peak memory. T
 link of 1 Gbit/s; the second is loopback without a limit, where reading the bytes costs next to
 nothing and the ratio is that of the processors' work.
 
-    python benchmarks/swanlab_fetch.py [--keys 40] [--rows 300000] [--rounds 3] [--link 1000]
+    python benchmarks/swanlab_fetch.py [--keys 40] [--rows 300000] [--rounds 3] [--link 1000] [--sdk]
+
+``--sdk`` adds the SDK's own ``run.metrics(all=True)``, once, on loopback.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from pathlib import Path
 
 EVALS = Path(__file__).resolve().parent.parent / "skills" / "swanlab-fetch" / "evals"
 BATCH = 16
+JOBS = ("plain", "fetch", "fetch, filling the cache")
+SDK = "the SDK's own way"
 
 
 def serve(keys: int, rows: int, megabits: float) -> None:
@@ -77,6 +81,16 @@ def fetch(url: str, cache: bool) -> int:
     return int(result.frame.size)
 
 
+def sdk(url: str) -> int:
+    """Fetch the run as the SDK does it: into lists of dictionaries."""
+    import swanlab
+
+    host, _, path = url.partition("/@")
+    run = swanlab.Api(api_key=os.environ["SWANLAB_API_KEY"], host=host).run(path.replace("/runs/", "/"))
+    keys = run.series().json()["keys"]
+    return sum(len(one["metrics"]) for one in run.metrics(keys=keys, all=True)["list"])
+
+
 def child(job: str, address: dict[str, object]) -> None:
     """Do one job, importing beforehand what it needs, and print its time and peak memory."""
     import pandas
@@ -88,14 +102,16 @@ def child(job: str, address: dict[str, object]) -> None:
     before = time.perf_counter()
     if job == "plain":
         plain(address["links"])  # type: ignore[arg-type]
+    elif job == SDK:
+        sdk(str(address["url"]))
     else:
         fetch(str(address["url"]), cache=job == "fetch, filling the cache")
     seconds = time.perf_counter() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "megabytes": peak}))
+    print("\n" + json.dumps({"seconds": seconds, "megabytes": peak}))
 
 
-def measure(keys: int, rows: int, rounds: int, megabits: float) -> None:
+def measure(keys: int, rows: int, rounds: int, megabits: float, with_sdk: bool = False) -> None:
     """Measure all jobs against one server, and print."""
     here = [sys.executable, str(Path(__file__).resolve())]
     command = [*here, "--serve", "--keys", str(keys), "--rows", str(rows), "--link", str(megabits)]
@@ -103,24 +119,23 @@ def measure(keys: int, rows: int, rounds: int, megabits: float) -> None:
         assert server.stdout
         assert server.stdin
         address = json.loads(server.stdout.readline())
-        jobs = ("plain", "fetch", "fetch, filling the cache")
-        results: dict[str, list[dict[str, float]]] = {job: [] for job in jobs}
+        results: dict[str, list[dict[str, float]]] = {}
         with tempfile.TemporaryDirectory() as home:
             environ = {**os.environ, "SWANLAB_API_KEY": "Abc0123456789Def01234", "XDG_CACHE_HOME": home}
             environ.pop("SWANLAB_API_HOST", None)
             for number in range(rounds):
                 environ["XDG_CACHE_HOME"] = f"{home}/{number}"
-                for job in jobs:
+                for job in (*JOBS, SDK) if with_sdk and number == 0 else JOBS:
                     done = subprocess.run(
                         [*here, "--child", job, "--address", json.dumps(address)],
                         env=environ, capture_output=True, text=True, check=True,
                     )  # fmt: skip
-                    results[job].append(json.loads(done.stdout))
+                    results.setdefault(job, []).append(json.loads(done.stdout.splitlines()[-1]))
         server.stdin.close()
     link = f"a link of {megabits:g} Mbit/s" if megabits else "loopback without a limit"
     print(f"{keys} keys x {rows:,} rows, {address['bytes'] / 1e6:.0f} MB of CSV, {link}, median of {rounds}")
     base = statistics.median(result["seconds"] for result in results["plain"])
-    for job in jobs:
+    for job in results:
         seconds = statistics.median(result["seconds"] for result in results[job])
         peak = max(result["megabytes"] for result in results[job])
         print(f"  {job:<26} {seconds:6.2f} s  {seconds / base:5.2f} x plain  peak {peak:5.0f} MB")
@@ -133,6 +148,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--link", type=float, default=1000.0, help="speed of the slower case in Mbit/s")
+    parser.add_argument("--sdk", action="store_true", help="measure the SDK too")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
@@ -143,7 +159,7 @@ def main() -> None:
         child(options.child, json.loads(options.address))
     else:
         measure(options.keys, options.rows, options.rounds, options.link)
-        measure(options.keys, options.rows, options.rounds, 0.0)
+        measure(options.keys, options.rows, options.rounds, 0.0, options.sdk)
 
 
 if __name__ == "__main__":

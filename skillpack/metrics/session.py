@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -157,6 +157,7 @@ class Session:
             inner = _inner_session(client)
             if inner is not None:
                 inner.auth = no_auth
+                inner.max_redirects = 0  # the session cookie knows no host: it would go wherever an answer points
                 for adapter in inner.adapters.values():  # repeating is done here, where it is told and can be stopped
                     adapter.max_retries = adapter.max_retries.new(total=0, raise_on_status=False)
             self._client = client
@@ -179,18 +180,23 @@ def no_auth(request: Any) -> Any:
     return request
 
 
-class _Router(io.TextIOBase):
-    """Stands in for ``sys.stdout``: what a silenced thread writes is kept, the rest passes."""
+class _Router:
+    """Stands in for ``sys.stdout``: what a silenced thread writes is kept, all else is the stream's own affair."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
     def write(self, text: str) -> int:
         said = getattr(_silenced, "said", None)
-        return said.write(text) if said is not None else self.stream.write(text)
+        written: int = (self.stream if said is None else said).write(text)
+        return written
 
-    def flush(self) -> None:
-        self.stream.flush()
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
     def isatty(self) -> bool:
         return False  # else rich draws spinners from a thread of its own

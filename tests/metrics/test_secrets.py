@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from skillpack.metrics import fetch_run
 from skillpack.metrics.credentials import ApiKey, find_key, redact, without_secrets
-from skillpack.metrics.session import Retries
+from skillpack.metrics.session import Retries, sdk_silenced
 from skillpack.metrics.urls import CLOUD_API
 from skillpack.script import Unavailable
 from tests.metrics.commands import SCRIPT, fetch
@@ -74,6 +75,35 @@ def test_a_foreign_host_sees_no_secret(server: FakeSwanLab, home: Path) -> None:
 def test_the_key_reaches_the_login_and_nothing_else(server: FakeSwanLab) -> None:
     fetch_run(server.run_url(), ["reward"])
     assert all("login" in request.path for request in server.seen if API_KEY in str(request))
+
+
+@pytest.mark.parametrize("call", ["login", "runs/main1234", "scalar/keys", "scalar/export"])
+def test_a_redirect_takes_no_secret_along(server: FakeSwanLab, call: str) -> None:
+    server.fail(call, f"redirect:{server.store_url}/elsewhere")
+    code, out, err = fetch([server.run_url(), "--keys", "reward,critic/*", "--retries", "0"])
+    assert code in (1, 3), out + err
+    assert not any(secret in str(request) for request in server.calls("", host="store") for secret in SECRETS[:3])
+
+
+def test_what_other_threads_print_passes_while_the_sdk_is_silenced(capsys: pytest.CaptureFixture[str]) -> None:
+    ready, done = threading.Event(), threading.Event()
+
+    def print_meanwhile() -> None:
+        ready.wait(10)
+        print("from another thread")
+        done.set()
+
+    thread = threading.Thread(target=print_meanwhile)
+    thread.start()
+    with sdk_silenced() as said:
+        print("of the sdk")
+        sys.stdout.writelines(["of the sdk too\n"])
+        ready.set()
+        assert done.wait(10)
+        assert sys.stdout.encoding
+    thread.join()
+    assert said.getvalue() == "of the sdk\nof the sdk too\n"
+    assert capsys.readouterr().out == "from another thread\n"
 
 
 def test_the_process_list_shows_no_key(server: FakeSwanLab, tmp_path: Path) -> None:

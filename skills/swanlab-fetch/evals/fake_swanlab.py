@@ -42,7 +42,7 @@ class Fault:
 
     ``answer`` is an HTTP status, or ``null`` (200 with a JSON null), ``drop`` (close the
     connection), ``slow`` (the body in eight parts, a tenth of a second apart), ``html`` (a login page)
-    or ``json:…`` (200 with that document).
+    ``json:…`` (200 with that document) or ``redirect:…`` (302 to that address).
     """
 
     pattern: str
@@ -350,6 +350,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault.answer == "null":
             self._send_json(200, None)
+        elif fault.answer.startswith("redirect:"):
+            self._send(302, b"", "text/plain", {"Location": fault.answer.removeprefix("redirect:")})
         elif fault.answer.startswith("json:"):
             self._send_json(200, json.loads(fault.answer.removeprefix("json:")))
         elif fault.answer == "html":
