@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from skillpack.engine import process_start
 from skillpack.files import write_atomically
 from skillpack.provision.plan import Plan, Step
 from skillpack.provision.signatures import recognise
@@ -25,10 +26,15 @@ SHELL = ["bash", "-euo", "pipefail", "-c"]
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "GIT_TERMINAL_PROMPT": "0", "PIP_NO_INPUT": "1"}
 
 Progress = Callable[[str, Step], None]
+Began = Callable[[dict[str, int]], None]
+
+
+GRACE = 10.0
+"""Seconds that a step has to end after SIGTERM."""
 
 
 class Busy(Exception):
-    """Another process is applying a plan in this folder."""
+    """A plan is being applied in this folder, or a step of an earlier run is still at work."""
 
 
 def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str, Any]:
@@ -42,6 +48,7 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
     folder = Path(plan.workdir)
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder), (folder / LOG).open("ab") as log:
+        _refuse_orphan(folder)
         write_atomically(folder / PLAN, json.dumps(plan.to_dict(), indent=1) + "\n")
         state: dict[str, Any] = {
             "recipe": plan.recipe,
@@ -60,7 +67,7 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
         _save(folder, state)
         try:
             for step in plan.steps:
-                if not _run_step(step, log, note, progress):
+                if not _run_step(step, log, note, progress, lambda shell: _save(folder, {**state, "shell": shell})):
                     state["state"] = "failed"
                     state["failed"] = diagnose(step, folder / LOG, state["steps"][step.id]["from"])
                     break
@@ -74,7 +81,14 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
     return state
 
 
-def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progress) -> bool:
+def _refuse_orphan(folder: Path) -> None:
+    """Raise Busy while the shell of a step whose plan.py was killed goes on; it is known by pid and start."""
+    shell = (_read_state(folder) or {}).get("shell") or {}
+    if shell and process_start(shell["pid"]) == shell["started"]:
+        raise Busy(f"{folder}: a step of an earlier run is still at work (pid {shell['pid']})")
+
+
+def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progress, began_shell: Began) -> bool:
     start = log.tell()
     if _shell(step, "check", log) == 0:
         note(step, "already")
@@ -83,7 +97,7 @@ def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progres
     note(step, "running", **{"from": start})
     progress("run", step)
     began = time.monotonic()
-    code = _shell(step, "run", log)
+    code = _shell(step, "run", log, began_shell)
     if code == 0:
         progress("ran", step)
         code = _shell(step, "verify", log)
@@ -93,7 +107,7 @@ def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progres
     return code == 0
 
 
-def _shell(step: Step, part: str, log: Any) -> int:
+def _shell(step: Step, part: str, log: Any, began: Began = lambda shell: None) -> int:
     """Run one part of a step without a terminal and return its exit code; its output goes to the log."""
     log.write(f"\n=== {time.strftime('%F %T')} {step.id} {part}\n".encode())
     log.flush()
@@ -109,12 +123,22 @@ def _shell(step: Step, part: str, log: Any) -> int:
     except FileNotFoundError:
         raise Unavailable("there is no bash", hint="install bash") from None
     try:
+        began({"pid": child.pid, "started": process_start(child.pid)})
         return child.wait()
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGTERM)
-        child.wait()
+        _end(child)
         raise
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGTERM)
+    try:
+        child.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def preview(plan: Plan) -> list[dict[str, str]]:
@@ -153,21 +177,18 @@ def diagnose(step: Step, log: Path, start: int) -> dict[str, Any]:
 
 def status(folder: Path) -> dict[str, Any] | None:
     """Return the state of the plan in a folder, or None; a running one whose process has gone is interrupted."""
-    try:
-        state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if state.get("state") == "running" and not (_locked(folder) or _lives(state.get("pid"))):
+    state = _read_state(folder)
+    if state and state["state"] == "running" and not (_locked(folder) or process_start(state["pid"])):
         state["state"] = "interrupted"
     return state
 
 
-def _lives(pid: Any) -> bool:
+def _read_state(folder: Path) -> dict[str, Any] | None:
     try:
-        os.kill(int(pid), 0)
-    except (TypeError, ValueError, OSError):
-        return False
-    return True
+        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return state if isinstance(state, dict) and "state" in state else None
 
 
 def saved_plan(folder: Path) -> Plan | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -66,12 +67,19 @@ def _run(plan: Plan, as_json: bool) -> int:
     for step in plan.steps:
         if step.root:
             click.echo(f"needs root: {step.title}", err=True)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
     try:
         state = engine.apply(plan, _say)
     except engine.Busy as error:
-        raise BadInput(f"a plan is being applied in {error} already", hint="plan.py --status") from None
+        raise BadInput(f"a plan is being applied already: {error}", hint="plan.py --status") from None
     _show(state, as_json)
     return YES if state["state"] == "done" else NO
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    """End in order: the step is ended too, and the state says interrupted."""
+    sys.exit(128 + number)
 
 
 def _say(event: str, step: Step) -> None:

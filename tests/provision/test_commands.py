@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
+from skillpack.engine import process_start
 from skillpack.pack import SCHEMAS, skills_dir
 from skillpack.provision.recipe import load_recipe
 from tests.provision.machines import World, profile
@@ -22,15 +25,21 @@ Build = Callable[..., World]
 LIMIT = 10_000
 
 
-def call(machine: World, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script of the profile's skill on a machine, in the machine's folder."""
-    recipe = machine.profile["recipe"]
-    path = skills_dir() / f"install-{recipe}" / "scripts" / script
+def command(machine: World, script: str, *arguments: str) -> list[str]:
+    """Return the command line of a script of the profile's skill, with the profile's answers."""
+    path = skills_dir() / f"install-{machine.profile['recipe']}" / "scripts" / script
     given = [part for name, value in machine.given.items() for part in options(name, value)]
-    return subprocess.run(
-        [sys.executable, str(path), "--workdir", str(machine.workdir), *given, *arguments],
-        env={**machine.environment, "HOME": os.environ["HOME"]}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return [sys.executable, str(path), "--workdir", str(machine.workdir), *given, *arguments]
+
+
+def environment(machine: World) -> dict[str, str]:
+    return {**machine.environment, "HOME": os.environ["HOME"]}
+
+
+def call(machine: World, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script on a machine."""
+    argv = command(machine, script, *arguments)
+    return subprocess.run(argv, env=environment(machine), capture_output=True, text=True, check=False)
 
 
 def options(name: str, value: Any) -> list[str]:
@@ -204,6 +213,54 @@ def test_in_the_background(world: Build) -> None:
         assert set(codes[:-1]) <= {4}
     finally:
         os.close(pid)
+
+
+def hanging(machine: World) -> tuple[subprocess.Popen[str], int]:
+    """Start applying a plan whose pip hangs; return plan.py's process and the pid of the hanging step."""
+    (machine.folder / "hangs").touch()
+    (machine.folder / "hung").unlink(missing_ok=True)
+    process = subprocess.Popen(
+        command(machine, "plan.py", "--apply"), env=environment(machine), stderr=subprocess.PIPE, text=True
+    )
+    hung = machine.folder / "hung"
+    until(lambda: hung.exists() and hung.read_text().strip() != "" and process.poll() is None)
+    return process, int(hung.read_text())
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_sigterm_ends_the_step_and_the_plan_goes_on(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    process, step = hanging(machine)
+    process.terminate()
+    process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert process_start(step) == 0
+    status = call(machine, "plan.py", "--status", "--json")
+    assert (status.returncode, document(status, "progress")["state"]) == (1, "interrupted")
+    (machine.folder / "hangs").unlink()
+    assert call(machine, "plan.py", "--apply").returncode == 0
+
+
+def test_a_step_that_outlived_its_plan_is_waited_for(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    process, step = hanging(machine)
+    process.kill()
+    process.communicate()
+    (machine.folder / "hangs").unlink()
+    try:
+        refused = call(machine, "plan.py", "--apply")
+        assert refused.returncode == 2
+        assert "still at work" in refused.stderr
+    finally:
+        os.kill(step, signal.SIGKILL)
+    until(lambda: process_start(step) == 0)
+    assert call(machine, "plan.py", "--apply").returncode == 0
 
 
 @pytest.mark.parametrize(
