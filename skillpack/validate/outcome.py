@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
@@ -74,9 +75,12 @@ class Outcome(Collection[SkillReport]):
         return self._failed[fail_on]
 
     def run_scripts(self, python: Path | None) -> None:
-        """Run the scripts of the skills that have any, and keep how their cases ended."""
+        """Run the scripts of the skills that have any: their help for the commands of SKILL.md, and their cases."""
+        from skillpack.validate.checks.helps import check_helps
         from skillpack.validate.evals import run_scripts
 
+        for index, path in self.with_scripts:
+            self._later.setdefault(index, []).extend(check_helps(path, python, os.cpu_count() or 1))
         results = run_scripts([path for _, path in self.with_scripts], python=python)
         self._failed.clear()
         self._scripts = {index: results[path] for index, path in self.with_scripts if path in results}

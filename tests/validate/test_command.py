@@ -140,6 +140,18 @@ def test_a_failing_case_fails_the_skill_and_names_the_case(skill, run):
     assert any("four" in problem["message"] for problem in told)
 
 
+def test_an_option_that_only_help_can_tell_of_is_looked_for_there(skill, run):
+    files = {
+        "scripts/shared.py": "import argparse\nPARSER = argparse.ArgumentParser()\nPARSER.add_argument('--input')\n",
+        "scripts/count.py": "import shared\nshared.PARSER.parse_args()\n",
+        "evals/scripts.yaml": "cases: []\n",
+    }
+    body = "```bash\npython3 scripts/count.py --input x\npython3 scripts/count.py --output y\n```\n"
+    document = json.loads(run("validate", skill(body=body, files=files), "--json").stdout)
+    told = [problem for problem in document["skills"][0]["problems"] if problem["rule"] == "command-unknown"]
+    assert [(problem["line"], problem["message"].rpartition(" ")[2]) for problem in told] == [(8, "--output")]
+
+
 def test_list_tells_version_and_class_of_each_skill(skill, run, tmp_path):
     metadata = 'metadata:\n  version: "1.2"\n  author: me\n  soc-code: "15-2051"\n  soc-title: Data Scientists\n'
     skill(fields=metadata)

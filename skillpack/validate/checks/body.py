@@ -16,7 +16,7 @@ _MACHINE = re.compile(
 )
 _NOBODY = re.compile(
     r"(?:user(?:name)?|you(?:r.*)?|my(?:name|user|self)?|me|name|someone|somebody|foo|bar|alice|bob|jane|john|dev(?:eloper)?|example|shared"
-    r"|public|ubuntu|runner|node|agent|app|admin|test|x+|\w*[_-]?user(?:name)?)$",
+    r"|public|ubuntu|runner|node|agent|app|admin|test|root|data|server\d*|work(?:space)?|projects?|x+|\w*[_-]?user(?:name)?)$",
     re.IGNORECASE,
 )
 
@@ -40,7 +40,7 @@ def check(skill: Skill) -> Iterator[Problem]:
     count = tokens(body)
     if count > MAX_TOKENS:
         yield problem("body-tokens", f"about {count} tokens", line=line, file=main)
-    for file in (main, *(file for file in skill.folder.files if file.endswith(".md") and file != main)):
+    for file in (main, *(file for file in skill.folder.files if file.startswith("references/"))):
         text = skill.text(file)
         if "/home/" in text or "/Users/" in text or "\\Users\\" in text:
             yield from _machine_paths(file, text)

@@ -76,7 +76,7 @@ def check_commands(skill: Skill, scripts: Sequence[str]) -> Iterator[Problem]:
             fault = _start_fault(skill, call.script, text)
             if fault:
                 yield problem("script-shebang", f"{call.script} {fault}", line=line)
-        if not _tells_its_options(skill, call.script, text):
+        if not tells_its_options(skill, call.script, text):
             continue
         for word in call.words:
             option = _OPTION.match(word)
@@ -93,7 +93,7 @@ def _start_fault(skill: Skill, script: str, text: str) -> str:
     return "" if os.access(skill.folder.path / script, os.X_OK) else "is not executable"
 
 
-def _tells_its_options(skill: Skill, script: str, text: str) -> bool:
+def tells_its_options(skill: Skill, script: str, text: str) -> bool:
     """Tell whether all options stand in the script itself, and nothing that it imports may add to them."""
     if not _DECLARES.search(text) or not script.endswith((".py", ".sh", ".bash", ".js", ".mjs")):
         return False
