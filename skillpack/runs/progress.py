@@ -10,8 +10,9 @@ from typing import Any
 
 from skillpack.files import write_atomically
 from skillpack.runs.rundir import RunDir, read_json
-from skillpack.triage.scan import Scan, scan_log
+from skillpack.triage.scan import scan_log
 from skillpack.triage.scan_state import from_json, to_json
+from skillpack.triage.seen import Scan
 
 
 @dataclass

@@ -51,8 +51,6 @@ class Supervisor:
         self.ending = threading.Event()
         self._wake, self._woken = os.pipe()
 
-    # ---- life -------------------------------------------------------------------------------
-
     def live(self) -> None:
         """Run everything to its end and record it. Never raises for what the run does."""
         self._listen()
@@ -155,8 +153,6 @@ class Supervisor:
             return (self.run_dir.path / "stop.request").read_text(encoding="utf-8").strip()
         return f"the supervisor was told to end ({signal.Signals(self.stop_signal).name}), not by run.py stop"
 
-    # ---- parts ------------------------------------------------------------------------------
-
     def _start(self, part: Part) -> None:
         task = Task(
             command=part.command,
@@ -198,8 +194,6 @@ class Supervisor:
                 os.read(self._wake, 4096)
         self._reap()
         self.heart.beat()
-
-    # ---- end --------------------------------------------------------------------------------
 
     def _end(self, outcome: str, reason: str) -> None:
         self.ending.set()

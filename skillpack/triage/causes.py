@@ -7,7 +7,7 @@ from typing import Any
 
 from skillpack.triage.facts import Facts
 from skillpack.triage.remedy import Lookup, advise
-from skillpack.triage.scan import Sighting
+from skillpack.triage.seen import Sighting
 from skillpack.triage.signatures import Signature, signature
 from skillpack.triage.suspects import Suspect
 

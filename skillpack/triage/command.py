@@ -13,7 +13,7 @@ from skillpack.script import NO, YES, BadInput, Command, emit, json_option
 if TYPE_CHECKING:
     from skillpack.triage.facts import Facts
     from skillpack.triage.judge import Verdict
-    from skillpack.triage.scan import Scan
+    from skillpack.triage.seen import Scan
 
 LOOK_EVERY = 1.0
 LOG_NAMES = ("console.log", "*.log", "*.log.gz", "*.out", "*.txt")
@@ -106,7 +106,8 @@ def _triage_log(
     from skillpack.triage.facts import log_facts
     from skillpack.triage.judge import judge
     from skillpack.triage.remedy import config_lookup
-    from skillpack.triage.scan import Scan, scan_log
+    from skillpack.triage.scan import scan_log
+    from skillpack.triage.seen import Scan
 
     lookup = config_lookup(config)
     scan = Scan()
@@ -122,7 +123,7 @@ def _triage_log(
 
 def _again(log: Path, scan: Scan) -> Scan:
     """Return the scan to go on with: a new one if the log has been cut since, or is an archive."""
-    from skillpack.triage.scan import Scan
+    from skillpack.triage.seen import Scan
 
     return Scan() if log.suffix == ".gz" or log.stat().st_size < scan.offset else scan
 

@@ -10,7 +10,7 @@ from skillpack.triage.causes import brief, cause, causes_of
 from skillpack.triage.facts import Facts
 from skillpack.triage.health import Finding, check_health, step_seconds
 from skillpack.triage.remedy import Lookup
-from skillpack.triage.scan import Scan
+from skillpack.triage.seen import Scan
 from skillpack.triage.signatures import signature
 
 WELL = ("finished", "healthy", "starting")

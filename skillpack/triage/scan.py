@@ -9,9 +9,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +18,7 @@ from typing import BinaryIO
 from skillpack.metrics.console import iter_steps
 from skillpack.triage.lines import clean, repeats, writer
 from skillpack.triage.needles import Needles, line_end
+from skillpack.triage.seen import Scan, Sighting, Traceback
 from skillpack.triage.signatures import UNCAUGHT, Signature, by_anchor, quiet_exceptions, signatures, stages
 
 PIECE = 4 << 20
@@ -29,18 +29,8 @@ TRACEBACK = "Traceback (most recent call last)"
 TOTAL_STEPS = "otal training steps:"
 WRAPPED = 4
 """Lines behind a metric line that may be its end, broken at a terminal's width."""
-TRACEBACK_LINES = 400
 _EXCEPTION = re.compile(r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*)(?::|$)")
 _TRACE_LINE = re.compile(r"^(?:\s|During handling|The above exception|Traceback|$|[~^|+]|\w+\.py:)")
-
-
-@dataclass
-class _Traceback:
-    """A traceback that is being read: whose it is, the line reached, how many lines it may still have."""
-
-    who: str
-    line: int
-    left: int = TRACEBACK_LINES
 
 
 @dataclass(frozen=True)
@@ -62,74 +52,6 @@ class _Place:
     def below(self) -> str:
         """Return the line and the text behind it, as far as it can matter."""
         return self.block[self.start : self.start + BEHIND].decode("utf-8", "replace")
-
-
-@dataclass
-class Sighting:
-    """Where a signature was seen: number of the line (from 1), its place in bytes, its text and surroundings' stage."""
-
-    line: int
-    offset: int
-    text: str
-    stage: str = "any"
-    who: str = ""
-    groups: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class Seen:
-    """How often a signature was seen, and where first: since the last step, and in the interval before it."""
-
-    count: int = 0
-    survived: int = 0
-    current: Sighting | None = None
-    previous: Sighting | None = None
-    first: Sighting | None = None
-
-
-@dataclass
-class Scan:
-    """What a log says, after so many bytes of it. Everything here has a bound."""
-
-    offset: int = 0
-    lines: int = 0
-    steps: int = 0
-    first_step: int | None = None
-    last_step: int | None = None
-    last_step_line: int = 0
-    seen: dict[str, Seen] = field(default_factory=dict)
-    recent: deque[tuple[int, dict[str, float]]] = field(default_factory=lambda: deque(maxlen=400))
-    earliest: list[tuple[int, dict[str, float]]] = field(default_factory=list)
-    tail: deque[str] = field(default_factory=lambda: deque(maxlen=5))
-    total_steps: int | None = None
-    validations: int = 0
-    open_traceback: _Traceback | None = None
-
-    def note(self, one: Signature, sighting: Sighting, times: int = 1) -> None:
-        """Count a sighting."""
-        seen = self.seen.setdefault(one.id, Seen())
-        seen.count += times
-        seen.first = seen.first or sighting
-        seen.current = seen.current or sighting
-
-    def note_step(self, step: int, values: dict[str, float], line: int) -> None:
-        """Count a metric line: whatever was seen before it has been survived."""
-        self.steps += 1
-        self.first_step = step if self.first_step is None else self.first_step
-        self.last_step = step
-        self.last_step_line = line
-        for seen in self.seen.values():
-            seen.previous, seen.current = seen.current, None
-            seen.survived = seen.count
-        if self.recent and self.recent[-1][0] == step:
-            values = {**self.recent.pop()[1], **values}
-        self.recent.append((step, values))
-        if len(self.earliest) < 20 or self.earliest[-1][0] == step:
-            if self.earliest and self.earliest[-1][0] == step:
-                self.earliest.pop()
-            self.earliest.append((step, values))
-        if any("pass_rate@" in key or key.startswith(("val-", "val/", "val_")) for key in values):
-            self.validations += 1
 
 
 def scan_log(path: Path, scan: Scan | None = None, *, whole: bool = True) -> Scan:
@@ -219,7 +141,7 @@ def _read_line(scan: Scan, place: _Place, anchors: set[str]) -> None:
         scan.total_steps = int(total[1])
     if TRACEBACK in anchors:
         behind = line_end(place.block, place.start) + 1
-        _take_traceback(scan, place.block, place.before, behind, _Traceback(writer(raw), place.line))
+        _take_traceback(scan, place.block, place.before, behind, Traceback(writer(raw), place.line))
     for one in _candidates(anchors):
         found = one.pattern.search(text)
         if found and _fits(one, place) and not _is_quoted_source(place, text):
@@ -285,7 +207,7 @@ def _take_steps(scan: Scan, place: _Place) -> bool:
     return found
 
 
-def _take_traceback(scan: Scan, block: bytes, before: bytes, at: int, trace: _Traceback) -> None:
+def _take_traceback(scan: Scan, block: bytes, before: bytes, at: int, trace: Traceback) -> None:
     """Note the exception that a traceback ends with, unless a signature of its own claims that line.
 
     ``at`` is where its next line starts; a traceback that goes on behind the block stays open.

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
-from skillpack.triage.scan import Scan, Seen, Sighting
+from skillpack.triage.seen import Scan, Seen, Sighting
 
 KEPT_STEPS = 60
 _PLAIN = ("offset", "lines", "steps", "first_step", "last_step", "last_step_line", "total_steps", "validations")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from skillpack.triage.scan import Scan, Sighting
+from skillpack.triage.seen import Scan, Sighting
 from skillpack.triage.signatures import ROLES, Signature, signature
 
 TROUBLE = ("root", "generic", "aftermath")

@@ -10,8 +10,9 @@ import pytest
 from skillpack.triage import scan as scan_module
 from skillpack.triage.lines import clean, repeats, writer
 from skillpack.triage.needles import line_end
-from skillpack.triage.scan import Scan, scan_log
+from skillpack.triage.scan import scan_log
 from skillpack.triage.scan_state import from_json, to_json
+from skillpack.triage.seen import Scan
 
 CORPUS = Path(__file__).parent / "corpus"
 LOGS = sorted(CORPUS.glob("*/*.log"))
