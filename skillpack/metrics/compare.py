@@ -11,8 +11,8 @@ from skillpack.files import write_atomically
 from skillpack.metrics.output import check_name, json_safe
 from skillpack.metrics.plot import Curve, Panel, draw
 from skillpack.metrics.report import explained, number, table
-from skillpack.metrics.series import RunMetrics
-from skillpack.metrics.stats import Aligned, align, config_differences, unique_label
+from skillpack.metrics.series import RunMetrics, unique_label
+from skillpack.metrics.stats import Aligned, align, config_differences
 
 
 def compare_runs(runs: Sequence[RunMetrics]) -> tuple[dict[str, Any], list[Aligned]]:
@@ -24,7 +24,7 @@ def compare_runs(runs: Sequence[RunMetrics]) -> tuple[dict[str, Any], list[Align
         "ok": all(run.ok for run in runs),
         "x": shown[0].x,
         "runs": [
-            {"label": unique_label(run, runs, place), "url": run.meta.get("url") or run.meta.get("source"),
+            {"label": unique_label(runs, place), "url": run.meta.get("url") or run.meta.get("source"),
              "state": run.meta.get("state")}
             for place, run in enumerate(runs)
         ],

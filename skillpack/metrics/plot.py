@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.files import write_atomically
+from skillpack.metrics.series import unique_label
 from skillpack.script import BadInput, Unavailable
 
 if TYPE_CHECKING:
@@ -219,21 +220,23 @@ def _panels(source: Any, keys: Sequence[str] | None) -> list[Panel]:
                 panel = table.setdefault(str(key), Panel(str(key)))
                 panel.curves.append(Curve(str(label), frame.index.to_numpy(), frame[key].to_numpy(dtype="float64")))
         return list(table.values())
-    for item in source:
+    items = list(source)
+    for place, item in enumerate(items):
         if isinstance(item, Panel):
             table[item.title] = item
             continue
+        label = unique_label(items, place)
         for key, series in item.series.items():
             if len(series) and key != item.x and (keys is None or key in keys):
                 x = item.axis(series)
                 known = x == x  # another key as axis need not have a value at every step
-                curve = Curve(item.label, x[known], series.values[known])
+                curve = Curve(label, x[known], series.values[known])
                 table.setdefault(key, Panel(key)).curves.append(curve)
     return list(table.values())
 
 
 class _Colours:
-    """One colour per run name, the same in every panel; names that are used twice stay apart."""
+    """One colour per label, the same in every panel; black for a mean with its band."""
 
     def __init__(self, panels: Sequence[Panel]) -> None:
         from matplotlib import colormaps

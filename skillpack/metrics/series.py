@@ -255,6 +255,14 @@ def spread(steps: numpy.ndarray, own: numpy.ndarray, values: numpy.ndarray) -> t
     return column, present
 
 
+def unique_label(runs: Sequence[RunMetrics], place: int) -> str:
+    """Return a run's name, with its id (or its place) where another of the runs has the same name."""
+    run = runs[place]
+    if sum(other.label == run.label for other in runs) == 1:
+        return run.label
+    return f"{run.label} ({run.meta.get('run_id') or place + 1})"
+
+
 def wide_frame(runs: Sequence[RunMetrics]) -> pandas.DataFrame:
     """Stack the runs' wide frames: columns ``run``, ``run_name``, ``step``, then the keys of any run."""
     import pandas

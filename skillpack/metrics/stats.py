@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillpack.metrics.series import KeyStatus, RunMetrics, Series
+from skillpack.metrics.series import KeyStatus, RunMetrics, Series, unique_label
 from skillpack.script import BadInput
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def align(runs: Sequence[RunMetrics], key: str) -> Aligned:
         if key in run.series and len(run.series[key]):
             series = run.series[key]
             values = numpy.where(numpy.isfinite(series.values), series.values, numpy.nan)
-            label = unique_label(run, runs, place)
+            label = unique_label(runs, place)
             columns[label] = pandas.Series(values, index=_x(run.axis(series)))
     if runs[0].x == "step":
         frame = pandas.DataFrame(columns).sort_index()
@@ -112,13 +112,6 @@ def align(runs: Sequence[RunMetrics], key: str) -> Aligned:
         )
     frame.index.name = runs[0].x
     return Aligned(key, frame, frame.mean(axis=1), frame.std(axis=1), frame.count(axis=1))
-
-
-def unique_label(run: RunMetrics, runs: Sequence[RunMetrics], place: int) -> str:
-    """Return the run's name, with its id (or its place) where another run has the same name."""
-    if sum(other.label == run.label for other in runs) == 1:
-        return run.label
-    return f"{run.label} ({run.meta.get('run_id') or place + 1})"
 
 
 def config_differences(runs: Sequence[RunMetrics]) -> dict[str, list[Any]]:

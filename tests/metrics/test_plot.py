@@ -47,6 +47,17 @@ def test_many_runs_have_a_legend(frame: pandas.DataFrame, tmp_path: Path) -> Non
     assert "$x_1$" in words
 
 
+def test_runs_of_one_name_stay_apart(tmp_path: Path) -> None:
+    steps = numpy.arange(20)
+    runs = [
+        RunMetrics({"k": Series("k", steps, steps * factor, steps * 1.0)}, {}, {"name": "grpo", "run_id": run_id})
+        for factor, run_id in ((1.0, "aaa"), (2.0, "bbb"))
+    ]
+    words = texts(draw(runs, tmp_path / "a.svg"))
+    assert "grpo (aaa)" in words
+    assert "grpo (bbb)" in words
+
+
 def test_a_log_axis_says_what_it_cannot_show(frame: pandas.DataFrame, tmp_path: Path) -> None:
     words = texts(draw(frame, tmp_path / "a.svg", log_y=True))
     negative = int((frame["critic/rewards/mean"] <= 0).sum())

@@ -41,7 +41,7 @@ class Fault:
     """What to answer instead, from the ``after``-th matching request on and ``times`` times (0: always).
 
     ``answer`` is an HTTP status, or ``null`` (200 with a JSON null), ``drop`` (close the
-    connection), ``slow`` (the body in eight parts, a tenth of a second apart), ``html`` (a login page)
+    connection), ``slow`` (the body in eight parts, a tenth of a second apart), ``html`` (a login page),
     ``json:…`` (200 with that document) or ``redirect:…`` (302 to that address).
     """
 
