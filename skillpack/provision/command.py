@@ -49,7 +49,7 @@ def preflight_command(recipe: str) -> click.Command:
         found = survey(recipe, given, workdir.absolute(), _recording(replay))
         if record:
             write_atomically(record, _dump(found.observation.to_dict()))
-        document = report.preflight(found, open_questions(load_recipe(recipe), given))
+        document = report.preflight(found, open_questions(load_recipe(recipe), given, found.answers))
         emit(document, as_json=as_json, text=lambda: report.preflight_text(document))
         ctx.exit(NO if found.verdict == "blocks" else 0)
 

@@ -88,14 +88,19 @@ def _check_text(name: str, value: str) -> None:
         raise BadInput(f"{flag(name)}: {value!r}", expected="http://HOST:PORT")
 
 
-def open_questions(recipe: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the user was not asked yet: {name, option, question, default, required} for each."""
+def open_questions(
+    recipe: Mapping[str, Any], given: Mapping[str, Any], answers: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return what the user was not asked yet: {name, option, question, default, required} for each.
+
+    ``default`` is the answer that is taken until they are.
+    """
     return [
         {
             "name": question["name"],
             "option": flag(question["name"]),
             "question": question["ask"],
-            "default": question.get("default", ""),
+            "default": answers[question["name"]],
             "required": bool(question.get("required")),
         }
         for question in recipe["questions"]

@@ -90,6 +90,7 @@ def test_preflight_says_what_to_ask(world: Build) -> None:
     data = document(call(machine, "preflight.py", "--json"), "preflight")
     needed = {question["option"] for question in data["ask"] if question["required"]}
     assert needed == {"--model-path"}
+    assert "{{" not in json.dumps(data["ask"])
     assert {"--gpus", "--port", "--bind", "--china"} <= {question["option"] for question in data["ask"]}
     done = call(machine, "plan.py")
     assert done.returncode == 2
