@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 
 import httpx
 import numpy as np
@@ -25,10 +27,11 @@ from ajet.tuner_lib.experimental.swarm_client import SwarmClient, SwarmServerOff
 from skillpack.capacity import inputs as keys
 from skillpack.capacity import parameters as names
 from skillpack.capacity.inputs import Input, Inputs
-from skillpack.capacity.workload import ENOUGH_TASKS, Durations
+from skillpack.capacity.workload import CONSTANT, ENOUGH_TASKS, EXPONENTIAL, Durations
 
 ENGINE = Path(__file__).with_name("capacity_engine.py")
 WARM_UP = 2
+STRATA = 96
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Point:
     pool: int
     cv: float
     method: str = ENOUGH_TASKS
-    mean: float = 0.8
+    mean: float = 0.5
     batch: int = 6
     repeat: int = 4
     loop: str = names.STREAM
@@ -107,19 +110,36 @@ class Record:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+def strata(durations: Durations, chance: random.Random) -> list[float]:
+    """Draw one duration from each of ``STRATA`` equally likely ranges, in random order.
+
+    So a few steps have the distribution's mean and tail, and fewer of them are needed.
+    """
+    shares = [(index + chance.random()) / STRATA for index in range(STRATA)]
+    chance.shuffle(shares)
+    if durations.kind == EXPONENTIAL:
+        return [-durations.mean * math.log1p(-share) for share in shares]
+    if durations.kind == CONSTANT:
+        return [durations.mean] * STRATA
+    sigma = math.sqrt(math.log1p(durations.cv**2))
+    normal = NormalDist(math.log(durations.mean) - sigma**2 / 2, sigma)
+    return [math.exp(normal.inv_cdf(share)) for share in shares]
+
+
 class Worker:
     """One swarm client with a pool of threads that never waits longer than its loop makes it."""
 
     def __init__(self, point: Point, url: str, number: int, record: Record) -> None:
         self.point, self.number, self.record = point, number, record
         self.client = SwarmClient(url, verbose=False)
-        self.chat = httpx.Client(limits=httpx.Limits(max_connections=None), trust_env=False, timeout=30)
+        limits = httpx.Limits(max_connections=None, keepalive_expiry=None)
+        self.chat = httpx.Client(limits=limits, trust_env=False, timeout=30)
         self.random = random.Random(f"{point} {number}")
         self.turn = threading.Condition()
         self.given = self.done = 0
         self.ended_in: dict[int | None, int] = {}
         self.threads = [threading.Thread(target=self._run, daemon=True) for _ in range(point.pool)]
-        self.durations = iter(())
+        self.durations: list[float] = []
 
     def _run(self) -> None:
         while True:
@@ -142,12 +162,9 @@ class Worker:
 
     def _duration(self) -> float:
         with self.turn:
-            found = next(self.durations, None)
-            if found is None:
-                generator = np.random.default_rng(self.random.randrange(1 << 30))
-                self.durations = iter(self.point.durations().sample(generator, (4096,)).tolist())
-                found = next(self.durations)
-            return found
+            if not self.durations:
+                self.durations = strata(self.point.durations(), self.random)
+            return self.durations.pop()
 
     def _episode(self) -> None:
         point = self.point
@@ -263,10 +280,13 @@ def measure(point: Point, rows: list[dict], record: Record) -> Measured:
     episodes = record.episodes
     shares = {"full": 0.0, "stragglers": 0.0, "timeouts": 0.0, "update": 0.0, "resume": 0.0}
     total = collected = 0.0
-    between = []
+    between: list[float] = []
+    gaps: list[float] = []
     for before, row in itertools.islice(itertools.pairwise(rows), WARM_UP - 1, None):
         begin, step, rollout = before["time"], row["time"] - before["time"], row["metrics"]["timing_s/gen"]
-        claims = [claimed for claimed, _, _ in episodes if begin < claimed <= row["time"]]
+        mine = [item for item in episodes if begin < item[0] <= row["time"]]
+        claims = [claimed for claimed, _, _ in mine]
+        gaps += _gaps(point, claims, [ended for _, ended, _ in mine])
         full = max(claims) - begin
         shares["full"] += full
         shares["stragglers"] += rollout - full
@@ -285,13 +305,13 @@ def measure(point: Point, rows: list[dict], record: Record) -> Measured:
         shares={name: share / total for name, share in shares.items()},
         peak=peak,
         excess=statistics.mean(record.excess),
-        gap=statistics.median(_gaps(episodes)) if point.cap == 1 else 0.0,
+        gap=statistics.mean(gaps) if gaps and not point.vanish else 0.0,
         between=statistics.mean(between),
         errors=tuple(record.errors[:5]),
     )
 
 
-def _gaps(episodes: list[tuple[float, float, int]]) -> list[float]:
-    """Return the seconds from the end of each episode of a single slot to the claim of the next."""
-    ordered = sorted(episodes)
-    return [after[0] - before[1] for before, after in itertools.pairwise(ordered)]
+def _gaps(point: Point, claims: list[float], ends: list[float]) -> list[float]:
+    """Return, for each start of a step but the first ones, how long after an end it came."""
+    at_once = min(point.cap, point.clients * point.pool)
+    return [claim - end for claim, end in zip(sorted(claims)[at_once:], sorted(ends), strict=False)]

@@ -210,7 +210,8 @@ def _optional(inputs: Inputs) -> Iterator[Limit]:
         )
     for name, raised_by in keys.SURROUNDINGS.items():
         if inputs[name].known != UNKNOWN or name in keys.ALWAYS_LISTED:
-            yield _given(name, RUNNING_EPISODES, EVERY_ENGINE, inputs[name], raised_by)
+            engines = SWARM_ENGINES if name == keys.CLIENT_POOLS else EVERY_ENGINE
+            yield _given(name, RUNNING_EPISODES, engines, inputs[name], raised_by)
 
 
 def _given(name: str, caps: str, engines: tuple[str, ...], item: Input, raised_by: str) -> Limit:

@@ -122,12 +122,13 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
     method = inputs.value(keys.METHOD) or ENOUGH_TASKS
     slots = _ceiling(limits, engine, but=keys.CLIENT_POOLS)
     clients, pool = inputs.value(keys.CLIENTS) or 1, inputs.value(keys.CLIENT_POOL)
-    if pool is None:
+    if engine == CLASSIC:
+        pool = slots  # it has no clients
+    elif pool is None:
         pool = 2 * slots
-        if engine != CLASSIC:
-            assumed.append(
-                assumption("client_pools", "never bind", "the clients' max_parallel; --clients N --client-pool N")
-            )
+        assumed.append(
+            assumption("client_pools", "never bind", "the clients' max_parallel; --clients N --client-pool N")
+        )
     relevant = LIKELY_ASSUMED if inputs.value(names.VANISH) is None else (*LIKELY_ASSUMED, names.TIMEOUT)
     calls = ceiling_of(limits, engine, LLM_CALLS)
     return Workload(
