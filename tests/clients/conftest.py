@@ -21,6 +21,13 @@ PACKAGES = {
 INSTALL_SECONDS = 600
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a test that may have to install a client the time for it."""
+    for item in items:
+        if {"claude_code", "codex", "npx_skills"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.timeout(INSTALL_SECONDS + 120))
+
+
 def cache_folder() -> Path:
     base = os.environ.get("AGENTJET_SKILLS_CLIENTS") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(base) / "agentjet-skills" / "clients"

@@ -51,7 +51,7 @@ def listing(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 def test_any_file_gets_an_answer_in_every_form(name, skill, run, tmp_path):
     folder = skill(text=FILES[name])
     before = listing(tmp_path)

@@ -23,7 +23,7 @@ _PROSE = (".md", ".mdx", ".txt")
 _HIDDEN = re.compile(
     "[\u202a-\u202e\u2066-\u2069]"  # bidirectional controls
     "|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+"  # tags, but for flags
-    "|(?<=[A-Za-z])[\u200b\u2060\u2063\u2064]{2,}"  # one alone is a hint where to break a line
+    "|(?<=[A-Za-z])[\u200b\u2060\u2063\u2064]{4,}"  # a few are hints where to break a line
 )
 _HOST = re.compile(r"https?://(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
 _NETWORK = re.compile(

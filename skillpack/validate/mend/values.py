@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
 
 from skillpack.validate.clients.yaml12 import kind_of
 from skillpack.validate.tree import Document, Node, read_yaml
@@ -38,10 +41,10 @@ def mend_tabs(block: str) -> tuple[str, list[str]]:
 def mend_quotes(block: str) -> tuple[str, list[str]]:
     """Quote the values that are no YAML by themselves, and move text behind a block marker down."""
     broken: list[str] = []
-    lines, out = block.split("\n"), list[str]()
+    lines, out = deque(block.split("\n")), list[str]()
     scalar = -1  # indentation of the block scalar's header, or -1 outside of one
     while lines:
-        line = lines.pop(0)
+        line = lines.popleft()
         indent = _indent(line)
         if scalar >= 0 and (not line.strip() or indent > scalar):
             out.append(line)
@@ -55,35 +58,40 @@ def mend_quotes(block: str) -> tuple[str, list[str]]:
             continue
         if pair and pair["value"][0] in "\"'" and (rest := _to_closing_quote(lines, pair["value"])):
             out += [line, *rest]
-            del lines[: len(rest)]
+            _drop(lines, len(rest))
             continue
         more = _continuation(lines, indent) if pair and pair["value"][0] not in "\"'|>[{" else []
         value = " ".join([pair["value"], *(part.strip() for part in more)]) if pair else ""
         if pair and (_breaks(value) or any(_indent(part) <= indent for part in more)):
-            del lines[: len(more)]
+            _drop(lines, len(more))
             line = f"{pair['head']} {_requoted(value)}"
             broken.append("yaml-colon")
         out.append(line)
     return "\n".join(out), broken
 
 
+def _drop(lines: deque[str], count: int) -> None:
+    for _ in range(count):
+        lines.popleft()
+
+
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _to_closing_quote(lines: list[str], value: str) -> list[str]:
+def _to_closing_quote(lines: Sequence[str], value: str) -> list[str]:
     """Return the lines at the head of ``lines`` that end a value which is quoted over several lines."""
     if len(value) > 1 and value.endswith(value[0]):
         return []
     for number, line in enumerate(lines):
         if line.rstrip().endswith(value[0]) and value.count(value[0]) == 1:
-            return lines[: number + 1]
+            return list(islice(lines, number + 1))
         if re.match(r"[A-Za-z_][\w.-]*:(?:\s|$)", line):
             break
     return []
 
 
-def _continuation(lines: list[str], indent: int) -> list[str]:
+def _continuation(lines: Sequence[str], indent: int) -> list[str]:
     """Return the lines at the head of ``lines`` that carry on an unquoted value."""
     more: list[str] = []
     for line in lines:
