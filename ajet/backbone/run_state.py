@@ -18,10 +18,11 @@ LATEST = "latest_checkpointed_iteration.txt"
 
 @dataclass
 class RunState:
-    """The last finished step of a run, what its policy had learned, and the episodes since."""
+    """The last finished step of a run, its metrics, what its policy had learned, and the episodes since."""
 
     step: int = 0
     policy: dict[str, Any] | None = None
+    metrics: dict[str, float] | None = None
     episodes: list[CompletedEpisode] = field(default_factory=list)
 
 
@@ -55,9 +56,9 @@ class RunStore:
         self._journal.write(json.dumps({"step": step, "episode": episode.to_dict()}) + "\n")
         self._journal.flush()
 
-    def finish_step(self, step: int, policy: dict[str, Any]) -> None:
+    def finish_step(self, step: int, policy: dict[str, Any], metrics: dict[str, float]) -> None:
         """Note that ``step`` is done and empty the journal, in this order. Raises OSError."""
-        replace_file(self.state_path, json.dumps({"step": step, "policy": policy}))
+        replace_file(self.state_path, json.dumps({"step": step, "policy": policy, "metrics": metrics}))
         self._journal.truncate(0)
 
     def save_checkpoint(self, step: int, policy: dict[str, Any]) -> None:
@@ -80,7 +81,7 @@ class RunStore:
     def _read(self, path: Path) -> RunState | None:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            return RunState(int(data["step"]), dict(data["policy"]))
+            return RunState(int(data["step"]), dict(data["policy"]), data.get("metrics"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

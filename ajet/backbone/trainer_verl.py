@@ -22,7 +22,7 @@ from ajet.tuner_lib.experimental.engine_status import ROLLING, WEIGHT_SYNCING
 from ajet.tuner_lib.experimental.episode import CompletedEpisode
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool
 from ajet.utils.files import append_line
-from ajet.utils.tracking import open_trackers
+from ajet.utils.tracking import METRICS, last_step, open_trackers
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,8 @@ class Trainer:
 
         try:
             state = store.load()
+            if state.metrics and last_step(settings.experiment_dir / METRICS) < state.step:
+                tell(state.step, state.metrics)  # the engine died between the end of the step and its metrics
             if state.policy is not None:
                 self.policy.load(state.policy)
                 log.info("resumed behind step %d with %d episodes of the next", state.step, len(state.episodes))
@@ -133,10 +135,8 @@ class Trainer:
         update = await asyncio.to_thread(self.policy.update, batch, settings.kl_coef)
         timing["update_actor"] = time.perf_counter() - began
         began = time.perf_counter()
-        await asyncio.to_thread(self._save, step, store)
-        timing["save_checkpoint"] = time.perf_counter() - began
-        timing["step"] = time.perf_counter() - start
-        return step_metrics(
+        timing["step"] = began - start
+        metrics = step_metrics(
             collected,
             batch,
             update=update,
@@ -145,10 +145,12 @@ class Trainer:
             epoch=(step - 1) // settings.steps_per_epoch,
             max_response_length=settings.max_response_length,
         )
+        await asyncio.to_thread(self._save, step, store, metrics)
+        return {**metrics, "timing_s/save_checkpoint": time.perf_counter() - began}
 
-    def _save(self, step: int, store: RunStore) -> None:
+    def _save(self, step: int, store: RunStore, metrics: dict[str, float]) -> None:
         policy = self.policy.state()
         settings = self.settings
         if step == settings.total_steps or (settings.save_freq > 0 and step % settings.save_freq == 0):
             store.save_checkpoint(step, policy)
-        store.finish_step(step, policy)
+        store.finish_step(step, policy, metrics)

@@ -14,6 +14,9 @@ from ajet.utils.files import append_line
 
 log = logging.getLogger(__name__)
 
+METRICS = "metrics.jsonl"
+"""File of the experiment's folder with the metrics of each step."""
+
 
 class Tracker(Protocol):
     """Takes the metrics of one step."""
@@ -113,6 +116,18 @@ class SwanlabTracker:
         self._run.finish()
 
 
+def last_step(path: Path) -> int:
+    """Return the step of the last whole line of a metrics file; -1 if there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return -1
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return int(json.loads(line)["step"])
+    return -1
+
+
 def open_trackers(
     loggers: tuple[str, ...], experiment_dir: Path, project: str, experiment: str, train_lines: Path | None = None
 ) -> list[Tracker]:
@@ -126,7 +141,7 @@ def open_trackers(
         "tensorboard": lambda: TensorboardTracker(experiment_dir / "tensorboard_log"),
         "swanlab": lambda: SwanlabTracker(experiment_dir / "swanlog", project, experiment),
     }
-    trackers: list[Tracker] = [JsonlTracker(experiment_dir / "metrics.jsonl")]
+    trackers: list[Tracker] = [JsonlTracker(experiment_dir / METRICS)]
     if train_lines:
         trackers.append(LinesTracker(train_lines))
     for name in loggers:

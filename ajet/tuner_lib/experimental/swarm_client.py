@@ -247,7 +247,7 @@ class SwarmClient:
             "declare_client_active": declare_client_active,
         }
         try:
-            warning = deliver(self._http, "/end_episode", request).get("warning")
+            answer = deliver(self._http, "/end_episode", request)
         except SwarmServerError as error:
             if error.status_code == 400 and WEIGHT_SYNCING in error.detail:
                 log.warning("episode %s came too late for its step: %s", episode_uuid, error.detail)
@@ -258,8 +258,10 @@ class SwarmClient:
             with self._lock:
                 self._claims[episode_uuid] = claim  # refused: the caller may end it again
             raise
-        if warning:
-            log.warning("episode %s: %s", episode_uuid, warning)
+        if not answer and self._run() != claim.run:
+            log.warning("the engine was restarted while episode %s was being ended: it may be lost", episode_uuid)
+        elif answer.get("warning"):
+            log.warning("episode %s: %s", episode_uuid, answer["warning"])
 
     def abort_episode(self, episode_uuid: str, declare_client_active: bool = True) -> None:
         """Give an episode back without a result. Never raises; in an ``except`` block the error is logged."""
