@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -44,9 +45,13 @@ class Observation(NamedTuple):
     environment: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, to be written to a file and replayed with ``from_dict``."""
+        """Return it as plain data without passwords, to be written to a file and replayed with ``from_dict``."""
         commands = {
-            key: {k: v for k, v in answer._asdict().items() if v != ""} for key, answer in self.commands.items()
+            key: {
+                "rc": answer.rc,
+                **{k: without_password(v) for k, v in (("out", answer.out), ("err", answer.err)) if v},
+            }
+            for key, answer in self.commands.items()
         }
         return {"schema": SCHEMA, "environment": self.environment, "commands": commands}
 
@@ -65,18 +70,27 @@ class Observation(NamedTuple):
 
 def ask(argv: list[str], timeout: float = 5) -> Answer:
     """Run one command without a terminal and return its answer; 127 if there is no such program, 124 if it hangs."""
-    environment = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C"}
     try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, env=environment, check=False
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C", "LANGUAGE": "C"},
+            start_new_session=True,
         )
     except FileNotFoundError:
         return Answer(127, err=f"{argv[0]}: command not found")
-    except PermissionError as error:
+    except OSError as error:
         return Answer(126, err=str(error))
-    except subprocess.TimeoutExpired:
-        return Answer(124, err=f"{argv[0]} gave no answer within {timeout:g} s")
-    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    with child:
+        try:
+            out, err = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            # its children too: one that holds the pipe would keep us waiting
+            os.killpg(child.pid, signal.SIGKILL)
+            return Answer(124, err=f"{argv[0]} gave no answer within {timeout:g} s")
+    return Answer(child.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 def probe_commands(recipe: str, context: Mapping[str, Any]) -> dict[str, tuple[list[str], float]]:
