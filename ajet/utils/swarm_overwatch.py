@@ -94,7 +94,7 @@ def _progress(frame: dict[str, Any]) -> Table:
         mark = "decides" if row["decides"] else ""
         progress.add_row(row["name"], str(row["completed"]), str(row["target"]), mark)
     if frame["mean_episodes_per_task"] is not None:
-        progress.add_row("episodes per task", str(frame["mean_episodes_per_task"]), "", "")
+        progress.add_row("episodes / task", str(frame["mean_episodes_per_task"]), "", "")
     cap = "unknown" if frame["cap"] is None else frame["cap"]
     progress.add_row("running episodes", str(frame["running_episodes"]), str(cap), "cap")
     return progress
