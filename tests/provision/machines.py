@@ -6,7 +6,8 @@ import json
 import shutil
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,6 +72,14 @@ def profiles() -> Iterator[Any]:
 def profile(name: str) -> dict[str, Any]:
     """Return one profile by its name."""
     return {"id": name, **yaml.safe_load((HERE / "profiles" / f"{name}.yaml").read_text(encoding="utf-8"))}
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 class World:

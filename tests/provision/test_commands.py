@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import yaml
 from skillpack.engine import process_start
 from skillpack.pack import SCHEMAS, skills_dir
 from skillpack.provision.recipe import load_recipe
-from tests.provision.machines import World, profile
+from tests.provision.machines import World, profile, until
 
 Build = Callable[..., World]
 LIMIT = 10_000
@@ -224,15 +223,9 @@ def hanging(machine: World) -> tuple[subprocess.Popen[str], int]:
         command(machine, "plan.py", "--apply"), env=environment(machine), stderr=subprocess.PIPE, text=True
     )
     hung = machine.folder / "hung"
-    until(lambda: hung.exists() and hung.read_text().strip() != "" and process.poll() is None)
+    until(lambda: hung.exists() and hung.read_text().strip() != "")
+    until(lambda: '"shell"' in (machine.workdir / "state.json").read_text())
     return process, int(hung.read_text())
-
-
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_sigterm_ends_the_step_and_the_plan_goes_on(world: Build) -> None:

@@ -12,6 +12,7 @@ import pytest
 from skillpack.engine import process_start
 from skillpack.provision import observe
 from skillpack.provision.observe import Answer, Observation, ask, head
+from tests.provision.machines import until
 
 
 def test_exit_codes_are_a_shells(tmp_path: Path) -> None:
@@ -26,7 +27,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     answer = ask(["sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; wait"], timeout=1)
     assert answer.rc == 124
     assert "no answer" in answer.err
-    assert process_start(int((tmp_path / "pid").read_text())) == 0
+    until(lambda: process_start(int((tmp_path / "pid").read_text())) == 0)
 
 
 def test_a_command_that_asks_gets_no_terminal() -> None:
