@@ -86,5 +86,5 @@ def _literal(text: str) -> str:
 
 def session_name(purpose: str, run_id: str) -> str:
     """Return ``ajet_<purpose>_<id>``: letters, digits, ``_`` and ``-`` alone, since tmux rewrites ``.`` and ``:``."""
-    slug = re.sub(r"[^a-z0-9]+", "-", purpose.casefold()).strip("-")[:SLUG_LENGTH].strip("-")
+    slug = re.sub(r"\W+", "-", purpose.casefold()).strip("-")[:SLUG_LENGTH].strip("-")
     return "_".join(part for part in ("ajet", slug, run_id[-6:]) if part)

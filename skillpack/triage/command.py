@@ -115,7 +115,7 @@ def _triage_log(
     def look() -> tuple[Verdict, bool]:
         nonlocal scan
         scan = scan_log(log, _again(log, scan), whole=not follow)
-        facts: Facts = log_facts(log, ended=ended, exit_code=exit_code, silence_limit=silence)
+        facts: Facts = log_facts(log, ended=ended, exit_code=exit_code, silence_limit=silence, follow=follow > 0)
         return judge({log.name: scan}, facts, lookup), not facts.ended
 
     return _until(look, follow)

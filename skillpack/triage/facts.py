@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from skillpack.triage.writers import is_written
+
 FIRST_STEP_SECONDS = 1200.0
 
 
@@ -30,8 +32,20 @@ class Facts:
     backgrounded: bool = False
 
 
-def log_facts(log: Path, *, ended: bool, exit_code: int | None, silence_limit: float | None = None) -> Facts:
-    """Return the facts about a log without a run: how old its last output is. A packed log is over."""
+def log_facts(
+    log: Path, *, ended: bool, exit_code: int | None, silence_limit: float | None = None, follow: bool = False
+) -> Facts:
+    """Return the facts about a log without a run: whether somebody writes to it, how old its last output is.
+
+    A packed log is over, and so is one that nobody has open for writing, unless it shall be
+    followed. Where the kernel cannot say (``writers``), the age of the last output decides.
+    """
     packed = log.suffix == ".gz"
-    silent = None if packed else max(0.0, time.time() - log.stat().st_mtime)
-    return Facts(ended=ended or packed, exit_code=exit_code, silent=silent, silence_limit=silence_limit)
+    written = None if packed or ended or exit_code is not None else is_written(log)
+    return Facts(
+        state="running" if written else None,
+        ended=ended or packed or (written is False and not follow),
+        exit_code=exit_code,
+        silent=None if packed else max(0.0, time.time() - log.stat().st_mtime),
+        silence_limit=silence_limit,
+    )

@@ -17,7 +17,7 @@ WELL = ("finished", "healthy", "starting")
 SUDDEN = ("hung", "lost", "timed-out", "stopped")
 """Verdicts in which the last line of a log may be all that there is to go by."""
 SILENCE_FACTOR = 3.0
-SILENCE_FLOOR = 60.0
+SILENCE_FLOOR = 10.0
 
 
 @dataclass
@@ -98,7 +98,7 @@ def _log_alone(scans: dict[str, Scan], main: Scan, facts: Facts, steps: int) -> 
         return _well("finished", "the log has the end of a training", main)
     limit = silence_limit(main, facts)
     if facts.ended or (facts.silent is not None and facts.silent > limit):
-        since = "" if facts.silent is None else f"; the last output is {facts.silent:.0f} s old"
+        since = "" if facts.silent is None else f"; the last output is {facts.silent:.0f} s old, nobody writes to it"
         return "lost", f"the log just stops, without an error and without an end{since}"
     if not steps:
         return "starting", "there is no training step yet"
@@ -122,7 +122,9 @@ def _limit_source(main: Scan, facts: Facts) -> str:
     if facts.silence_limit is not None:
         return "as asked"
     median = step_seconds(list(main.recent))
-    return f"3 x the median step of {median:.0f} s, at least 60 s" if median else "the first-step timeout"
+    return (
+        f"3 x the median step of {median:.0f} s, at least {SILENCE_FLOOR:.0f} s" if median else "the first-step timeout"
+    )
 
 
 def _end_line(main: Scan) -> int | None:

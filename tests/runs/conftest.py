@@ -21,7 +21,7 @@ from skillpack.runs import process
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSIC = ROOT / "skills" / "run-classic" / "scripts"
-STEP = "step:{n} - critic/rewards/mean:np.float64(0.5) - actor/entropy:0.6 - timing_s/step:0.1"
+STEP = "step:{n} - critic/rewards/mean:np.float64(0.5) - actor/entropy:0.6 - timing_s/step:30.0"
 
 
 @dataclass

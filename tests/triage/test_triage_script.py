@@ -44,7 +44,8 @@ def test_a_failing_log_is_1_and_valid_json() -> None:
 def test_a_healthy_log_is_0(tmp_path: Path) -> None:
     log = tmp_path / "console.log"
     log.write_bytes((CORPUS / "healthy" / "caught_traceback.log").read_bytes())
-    code, document, _ = triage(log)
+    with log.open("ab"):  # somebody writes to it
+        code, document, _ = triage(log)
     assert (code, document["verdict"], document["causes"]) == (0, "healthy", [])
     assert [one["id"] for one in document["survived"]] == ["uncaught-exception"]
 
@@ -68,19 +69,25 @@ def test_without_a_configuration_no_value_is_invented() -> None:
     assert [one["value"] for one in document["causes"][0]["remedy"]] == [None, None, None]
 
 
-def test_silence_is_judged_against_three_median_steps(tmp_path: Path) -> None:
+def test_silence_of_a_log_that_is_written_is_judged_against_three_median_steps(tmp_path: Path) -> None:
     log = tmp_path / "console.log"
     log.write_text("".join(STEP.format(n) for n in range(1, 6)))
-    for age, verdict in ((250, "healthy"), (350, "lost")):
-        os.utime(log, (time.time() - age, time.time() - age))
-        assert triage(log)[1]["verdict"] == verdict
+    with log.open("ab"):
+        for age, verdict in ((250, "healthy"), (350, "hung")):
+            os.utime(log, (time.time() - age, time.time() - age))
+            assert triage(log)[1]["verdict"] == verdict
 
 
-def test_a_log_that_just_stops_is_lost_once_the_process_is_known_to_be_gone(tmp_path: Path) -> None:
+def test_a_log_that_just_stops_is_lost(tmp_path: Path) -> None:
     log = tmp_path / "console.log"
     log.write_text(STEP.format(1))
-    code, document, _ = triage(log, "--ended")
+    with log.open("rb"):  # a reader, such as tail, does not keep it alive
+        code, document, _ = triage(log)
     assert (code, document["verdict"]) == (1, "lost")
+    assert "nobody writes to it" in document["why"]
+    with log.open("ab"):
+        assert triage(log)[1]["verdict"] == "healthy"
+        assert triage(log, "--ended")[1]["verdict"] == "lost"
 
 
 def test_following_returns_as_soon_as_something_is_wrong(tmp_path: Path) -> None:
@@ -99,7 +106,8 @@ def test_following_returns_as_soon_as_something_is_wrong(tmp_path: Path) -> None
 def test_a_log_with_nothing_in_it_is_no_failure_yet(tmp_path: Path, content: str) -> None:
     log = tmp_path / "console.log"
     log.write_text(content)
-    code, document, _ = triage(log)
+    with log.open("ab"):
+        code, document, _ = triage(log)
     assert (code, document["verdict"]) == (0, "starting")
 
 
