@@ -28,6 +28,9 @@ ITEM = re.compile(
     rf"|(?P<flag>True|False)|(?P<plain>{NUMBER}))(?P<rest>(?![\w.]).*)$",
     re.IGNORECASE | re.DOTALL,
 )
+BEFORE_HEAD = 40
+LONGEST_ITEM, LONGEST_LINE = 1_000, 200_000
+"""Characters beyond which what looks like the rest of a broken metric line is something else."""
 PATIENCE = 50
 """Foreign lines after which a half-finished metric line is given up waiting for its end."""
 
@@ -43,6 +46,8 @@ def iter_steps(lines: Iterable[str]) -> Iterator[Step]:
     """
     open_line: _OpenLine | None = None
     for raw in lines:
+        if open_line is None and "step:" not in raw:
+            continue
         for physical in ANSI.sub("", raw).rstrip("\n").split("\r"):
             if not physical.strip():
                 continue
@@ -107,11 +112,12 @@ def _heads(body: str) -> list[re.Match[str]]:
 
     A value or a progress bar's count may stand right before it, where two writers shared the line.
     """
-    return [
-        head
-        for head in HEAD.finditer(body)
-        if not IN_A_KEY.search(body[: head.start()]) or RAN_INTO.search(body[: head.start()])
-    ]
+    heads = []
+    for head in HEAD.finditer(body):
+        before = body[max(0, head.start() - BEFORE_HEAD) : head.start()]
+        if not IN_A_KEY.search(before) or RAN_INTO.search(before):
+            heads.append(head)
+    return heads
 
 
 class _OpenLine:
@@ -145,11 +151,11 @@ class _OpenLine:
         return False
 
     def _continues(self, text: str, width: int) -> bool:
-        if not text.strip() or width > self.width:
+        if not text.strip() or width > self.width or len(self.text) > LONGEST_LINE:
             return False  # a broken line fills the terminal: what follows cannot be wider
-        *whole, last = (self.text + text).split(" - ")
-        joined = whole[self.text.count(" - ") :] if whole else []
-        if not all(_is_item(chunk) for chunk in joined if chunk):
+        open_item = self.text[self.text.rfind(" - ") + 1 :]
+        *whole, last = (open_item + text).removeprefix("- ").split(" - ")
+        if len(last) > LONGEST_ITEM or not all(_is_item(chunk) for chunk in whole if chunk):
             return False
         if self.complete and " - " not in text:
             # "0.12" and a line "345": one number broken in two only if the line was full

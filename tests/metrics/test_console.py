@@ -84,6 +84,20 @@ def test_a_cut_item_is_left_out() -> None:
     assert list(iter_steps(["step:1 - a:1 - name:qwen - b:2"])) == [(1, {"a": 1.0, "b": 2.0})]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["step:1 - " * 20_000],
+        ["step:1 - " + " - " * 200_000],
+        ["step:1 - a:1 - b", *["y" * 16] * 100_000],
+        ["step:1 - a/" + "b" * 30, *["c" * 41] * 20_000],
+        ["step:1 - a:" + "1" * 500_000],
+    ],
+)
+def test_lines_that_would_take_for_ever(lines: list[str]) -> None:
+    assert len(list(iter_steps(lines))) <= 1
+
+
 def test_no_metric_lines() -> None:
     assert list(iter_steps(["hello", "step:", "step:1", "step: 1 - a: 2", ""])) == []
 
