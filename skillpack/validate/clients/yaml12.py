@@ -164,17 +164,19 @@ def _fault(document: Document, bun: bool) -> Fault | None:
             seen.add(key.value)
         if node.end_line > node.line and node.style in ("flow", "'", '"'):
             for number in range(node.line + 1, node.end_line + 1):
-                if not _deep_enough(lines[number], indent, node, number):
+                if not _deep_enough(lines[number], indent, node, number, bun):
                     return Fault(number, 0, "a value over several lines must be indented", "yaml-indent")
     return None
 
 
-def _deep_enough(line: str, indent: int, node: Node, number: int) -> bool:
+def _deep_enough(line: str, indent: int, node: Node, number: int, bun: bool) -> bool:
     spaces = len(line) - len(line.lstrip(" "))
     if spaces >= indent or spaces == len(line):
         return True
     if node.style != "flow":
         return False
+    if bun and number == node.end_line and line[0] == "\t" and line.lstrip()[:1] in ("]", "}"):
+        return True
     return line[spaces] == "#" or (number == node.end_line and spaces == indent - 1 and line[spaces] in "]}")
 
 
