@@ -27,6 +27,7 @@ _EMPTY_VALUE = re.compile(r":(?=[,\[\]{}])")
 _FLOW_COLON = re.compile(r"([\[{,] *):(?=[^\s,\]}])")
 _LEADING_COMMA = re.compile(r"(^ *(?:- +)*|: +),", re.MULTILINE)
 _TAB_CONTENT = re.compile(r"(?<=\n)( +)\t(?=[ \t]*\S)")
+_TAB_CLOSE = re.compile(r"^\t[ \t]*(?=[\]}])", re.MULTILINE)
 _HEADER = re.compile(r"(?:^|[ \t])[|>][-+\d]{0,2}[ \t]*(?:[ \t]#.*)?$")
 
 _BOOLEAN = re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE")
@@ -114,6 +115,7 @@ def _laxer(text: str, fault: Fault, bun: bool) -> str:
     if not bun and re.match(r" +:( |$)", lines[min(fault.line, len(lines) - 1)]) and not following.startswith(" "):
         lines[fault.line] = '""' + lines[fault.line].lstrip()
         return "\n".join(lines)
+    text = _TAB_CLOSE.sub(lambda match: " " * len(match[0]), text)
     text = _ANCHOR.sub(lambda match: "&" + "a" * (len(match[0]) - 1), text)
     text = (_TAG_OF_BUN if bun else _TAG).sub(lambda match: "!" + "t" * (len(match[0]) - 1), text)
     text = _EMPTY_KEY.sub(r'\1"":', text)
@@ -164,19 +166,17 @@ def _fault(document: Document, bun: bool) -> Fault | None:
             seen.add(key.value)
         if node.end_line > node.line and node.style in ("flow", "'", '"'):
             for number in range(node.line + 1, node.end_line + 1):
-                if not _deep_enough(lines[number], indent, node, number, bun):
+                if not _deep_enough(lines[number], indent, node, number):
                     return Fault(number, 0, "a value over several lines must be indented", "yaml-indent")
     return None
 
 
-def _deep_enough(line: str, indent: int, node: Node, number: int, bun: bool) -> bool:
+def _deep_enough(line: str, indent: int, node: Node, number: int) -> bool:
     spaces = len(line) - len(line.lstrip(" "))
     if spaces >= indent or spaces == len(line):
         return True
     if node.style != "flow":
         return False
-    if bun and number == node.end_line and line[0] == "\t" and line.lstrip()[:1] in ("]", "}"):
-        return True
     return line[spaces] == "#" or (number == node.end_line and spaces == indent - 1 and line[spaces] in "]}")
 
 
