@@ -143,7 +143,7 @@ def step(n):
 """
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
     """Wait for a condition, with a deadline."""
     deadline = time.monotonic() + seconds
     while not condition():
