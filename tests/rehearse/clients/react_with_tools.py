@@ -30,7 +30,9 @@ def run_agent(task: Task, model) -> WorkflowOutput:
     calls, text = 0, ""
     with OpenAI(base_url=model.base_url, api_key=model.api_key) as client:
         for _ in range(MAX_TURNS):
-            reply = client.chat.completions.create(model="m", messages=messages, tools=TOOLS).choices[0].message
+            choice = "auto" if calls else "required"
+            answer = client.chat.completions.create(model="m", messages=messages, tools=TOOLS, tool_choice=choice)
+            reply = answer.choices[0].message
             if is_token_overflow_message(reply.content):
                 break
             messages.append(reply.model_dump(exclude_none=True))
