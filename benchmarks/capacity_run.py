@@ -21,6 +21,7 @@ import numpy as np
 import yaml
 
 from ajet.schema.task import Task, WorkflowOutput
+from ajet.task_rollout.native_parallel_worker import count_slots
 from ajet.tuner_lib.as_oai_baseurl_apikey import OpenaiBaseUrlAndApiKey
 from ajet.tuner_lib.experimental.status_watch import CANNOT_CONNECT
 from ajet.tuner_lib.experimental.swarm_client import SwarmClient, SwarmServerOfflineError, SwarmThrottlePolicy
@@ -313,5 +314,6 @@ def measure(point: Point, rows: list[dict], record: Record) -> Measured:
 
 def _gaps(point: Point, claims: list[float], ends: list[float]) -> list[float]:
     """Return, for each start of a step but the first ones, how long after an end it came."""
-    at_once = min(point.cap, point.clients * point.pool)
+    slots = count_slots(point.cap, point.repeat, point.batch, point.slots)
+    at_once = min(slots, point.clients * point.pool)
     return [claim - end for claim, end in zip(sorted(claims)[at_once:], sorted(ends), strict=False)]
