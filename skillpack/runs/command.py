@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from skillpack.runs.report_command import collect_command, finish_command, plateau_command
 from skillpack.script import NO, RUNNING, UNAVAILABLE, YES, BadInput, Group, emit, json_option
@@ -150,7 +151,20 @@ def attempt(
     if note_only:
         emit({"dir": str(run.path), "noted": True}, as_json=as_json, text=f"noted in {run.attempts}")
         return
-    _show_started(plan, restart_run(run, plan, options_from(kwargs)), as_json)
+    _show_started(plan, restart_run(run, plan, _as_before(options_from(kwargs), status.record)), as_json)
+
+
+def _as_before(asked: Options, record: dict[str, Any]) -> Options:
+    """Return the options of the last attempt, changed by the flags that were given now."""
+    from dataclasses import replace
+
+    from skillpack.runs.start import options_of
+
+    source = click.get_current_context().get_parameter_source
+    fields = {"tmux": "tmux", "tmux_socket": "socket", "host": "backend", "on": "backend", "observe": "observe_for"}
+    fields |= {name: name for name in ("gpus", "server_url", "kill_after", "server_timeout", "first_step_timeout")}
+    given = {field for name, field in fields.items() if source(name) is not ParameterSource.DEFAULT}
+    return replace(options_of(record), **{field: getattr(asked, field) for field in given})
 
 
 def _show_started(plan: Blueprint, status: Status, as_json: bool) -> None:

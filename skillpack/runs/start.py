@@ -64,6 +64,21 @@ class Options:
     server_url: str | None = None
 
 
+def options_of(record: dict[str, Any]) -> Options:
+    """Return how a run was started, for the next attempt to be started in the same way and place."""
+    spec = record["spec"]
+    return Options(
+        tmux=record["session"] is not None,
+        socket=record["socket"],
+        backend=Backend.from_json(record["backend"]),
+        gpus=spec["gpus"],
+        kill_after=spec["kill_after"],
+        server_timeout=spec["server_timeout"],
+        first_step_timeout=spec["first_step_timeout"],
+        server_url=spec.get("server_url_given"),
+    )
+
+
 def start_run(blueprint: Blueprint, options: Options) -> Status:
     """Start the run of ``blueprint`` in its result directory; return what is seen of it at first.
 
@@ -177,6 +192,7 @@ def _new_record(run: RunDir, blueprint: Blueprint, options: Options, attempt: in
         "first_step_timeout": options.first_step_timeout,
         "server_timeout": options.server_timeout,
         "server_url": (options.server_url or server_url(blueprint)) if blueprint.mode == "swarm" else None,
+        "server_url_given": options.server_url,
         "gpus": options.gpus,
         "variables": _variables(blueprint, options),
     }

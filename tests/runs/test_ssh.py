@@ -92,3 +92,14 @@ def test_lint_looks_over_there(far: Lab) -> None:
     down = far.script("blueprint", "lint", blueprint, "--host", "user@down", "--json")
     assert down.code == 1
     assert "Connection refused" in down.out
+
+
+def test_the_next_attempt_runs_where_the_last_one_did(far: Lab) -> None:
+    directory = far.start(
+        "step(1); sys.exit(1)", "one", "--host", "user@gpu1", "--no-tmux", "--first-step-timeout", "77s"
+    )
+    far.ended(directory)
+    assert far.run("attempt", directory, "--tried", "the same", "--kill-after", "3s", "--observe", "0").code == 0
+    record = far.ended(directory)
+    assert (record["attempt"], record["backend"]["address"], record["session"]) == (2, "user@gpu1", None)
+    assert (record["spec"]["first_step_timeout"], record["spec"]["kill_after"]) == (77, 3)
