@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import httpx
 
 from ajet.backbone.policies.base import ChatRequest, PolicyUnavailable, Reply
-from ajet.tuner_lib.experimental.episode import CompletedEpisode
+from ajet.backbone.policies.fixed import FixedPolicy
 from ajet.utils.loopback import is_loopback
 
 KEY_VARIABLES = ("AJET_PROXY_API_KEY", "OPENAI_API_KEY")
@@ -21,7 +20,7 @@ OWN_FIELDS = {"n", "stream", "stream_options", "temperature", "top_p", "model"}
 """Fields of a request that are not passed on as they are."""
 
 
-class ProxyPolicy:
+class ProxyPolicy(FixedPolicy):
     """Passes chat calls on to ``url`` (with or without ``/v1``); learns nothing.
 
     The key is in AJET_PROXY_API_KEY or OPENAI_API_KEY; the model in AJET_PROXY_MODEL, else it is the
@@ -29,7 +28,6 @@ class ProxyPolicy:
     """
 
     name = "proxy"
-    learns = False
 
     def __init__(self, url: str) -> None:
         parts = httpx.URL(url)
@@ -95,14 +93,3 @@ class ProxyPolicy:
             return response.json()
         except ValueError:
             raise PolicyUnavailable(f"{self.url} answered no JSON to {path}", 502) from None
-
-    def update(self, episodes: Iterable[CompletedEpisode], kl_coef: float) -> dict[str, float]:
-        """Learn nothing."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing but the name."""
-        return {"policy": self.name}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import yaml
 
 from ajet.backbone.policies.base import ChatRequest, PolicyUnavailable, Reply, message_text
-from ajet.tuner_lib.experimental.episode import CompletedEpisode
+from ajet.backbone.policies.fixed import FixedPolicy
 
 WHERE = ("last", "user", "tool", "system", "prompt")
 ACTIONS = ("reply", "replies", "tool", "status")
@@ -66,14 +65,13 @@ class Rule:
 _ANYTHING = re.compile("")
 
 
-class ScriptPolicy:
+class ScriptPolicy(FixedPolicy):
     """Answers by the first rule of a file that applies; learns nothing.
 
     Raises ValueError that names the file, the rule and what is wrong with it.
     """
 
     name = "script"
-    learns = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -101,17 +99,6 @@ class ScriptPolicy:
             if match:
                 return rule.answer(match)
         return Reply(content=self.default)
-
-    def update(self, episodes: Iterable[CompletedEpisode], kl_coef: float) -> dict[str, float]:
-        """Learn nothing."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing but the name."""
-        return {"policy": self.name}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""
 
 
 def _rule(data: Any, where: str) -> Rule:
