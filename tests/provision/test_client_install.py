@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,11 @@ def checkout(tmp_path: Path) -> Path:
 
 def script(name: str, workdir: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     command = [sys.executable, str(SCRIPTS / name), "--workdir", str(workdir), "--json", *arguments]
-    environment = {**os.environ, "PIP_NO_COMPILE": "1"}  # byte code would only cost time here
+    environment = {
+        **os.environ,
+        "PIP_NO_COMPILE": "1",  # byte code would only cost time here
+        "PYTHONPATH": sysconfig.get_path("purelib"),  # packages that the new environment must not take for its own
+    }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr
 
