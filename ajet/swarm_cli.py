@@ -134,18 +134,17 @@ def start(
             f"------\nURL 1: {url}\n------\nPress Ctrl+C to stop.",
             err=True,
         )
-        if conf and not start_now:
-            server.engine.sync_config(config_text)
 
     try:
-        serve(
-            listener,
-            options,
-            config_text=config_text if start_now else None,
-            on_ready=announce,
-        )
+        serve(listener, options, config_text=config_text, start_now=start_now, on_ready=announce)
     except Refused as refused:
         raise click.UsageError(refused.detail) from None
+    except OSError as error:
+        raise Unreachable(
+            f"the experiment's folder cannot be used: {error}\n"
+            "expected: a folder that this user may write, with room for the run\n"
+            "try: another experiment_dir, or another working directory"
+        ) from None
     finally:
         listener.close()
 

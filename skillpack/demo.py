@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from skillpack import demo_client
 from skillpack.engine import start_engine, stop_engine
 from skillpack.files import write_atomically
 from skillpack.install.templates import render
-from skillpack.pack import skills_dir
+from skillpack.pack import python_module, skills_dir
 from skillpack.script import (
     BAD_INPUT,
     NO,
@@ -69,6 +70,8 @@ def demo_command(out: Path, seed: int, as_json: bool) -> None:
     Takes less than a minute, needs no GPU and no network, and stops everything that it started.
     """
     out = out.resolve()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # what Ctrl-C cleans up, they clean up
     began = time.monotonic()
     validation = _validate()
     capacity, metrics = _train(out, seed)
@@ -102,7 +105,7 @@ def _say(text: str) -> None:
 def _validate() -> dict[str, Any]:
     """Check the pack's own skills: files and rules; their scripts are run by `skills validate`."""
     _say("validating the pack")
-    command = [sys.executable, "-m", "skillpack", "validate", str(skills_dir()), "--no-run", "--json"]
+    command = python_module("skillpack", "validate", str(skills_dir()), "--no-run", "--json")
     answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     try:
         document = json.loads(answer.stdout)
@@ -150,7 +153,7 @@ def _set_aside(run: Path) -> None:
 def _client(url: str, number: int, out: Path) -> Iterator[subprocess.Popen[bytes]]:
     with (out / f"client-{number}.log").open("w") as log:
         client = subprocess.Popen(
-            [sys.executable, "-E", "-s", "-m", "skillpack.demo_client", url, str(number)],
+            python_module("skillpack.demo_client", url, str(number)),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -190,13 +193,19 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _capacity(url: str) -> dict[str, Any]:
+    """Ask the skill's own script about the running server; show its text, return its JSON."""
     script = skills_dir() / "swarm-configuration" / "scripts" / "capacity.py"
-    command = [sys.executable, str(script), "live", "--url", url, "--json"]
-    answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    command = [sys.executable, str(script), "live", "--url", url]
+    text, document = (
+        subprocess.run([*command, *more], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        for more in ([], ["--json"])
+    )
     try:
-        return dict(json.loads(answer.stdout))
+        found = dict(json.loads(document.stdout))
     except ValueError:
-        raise Unavailable(f"capacity.py live did not answer: {answer.stderr.strip()[-500:]}") from None
+        raise Unavailable(f"capacity.py live did not answer: {document.stderr.strip()[-500:]}") from None
+    _say(f"$ capacity.py live --url {url}\n" + text.stdout.rstrip())
+    return found
 
 
 def _write_results(out: Path, metrics: list[dict[str, Any]]) -> dict[str, str]:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import click
 
 from skillpack.files import write_atomically
+from skillpack.pack import python_module
 from skillpack.script import (
     BAD_INPUT,
     EXIT_CODES,
@@ -43,7 +43,7 @@ class EngineProcess:
     @property
     def alive(self) -> bool:
         """Whether this very process still runs."""
-        return process_start(self.pid) == self.started
+        return self.started != 0 and process_start(self.pid) == self.started
 
     @property
     def record(self) -> Path:
@@ -58,7 +58,13 @@ def state_dir() -> Path:
 
 
 def process_start(pid: int) -> int:
-    """Return when a process began, in clock ticks since boot; 0 if it is gone or a zombie."""
+    """Return when a process began, in clock ticks since boot; 0 if it is gone or a zombie.
+
+    Where there is no /proc (macOS), ``ps`` tells it in seconds since 1970.
+    """
+    if not Path("/proc/self/stat").exists():
+        told = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return int(time.mktime(time.strptime(told.stdout.strip()))) if told.stdout.strip() else 0
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -70,32 +76,51 @@ def start_engine(arguments: list[str], *, cwd: Path | None = None, log: Path | N
     """Start ``python -m ajet.swarm_cli start`` with these arguments and wait until it listens.
 
     The engine runs in a session of its own; its output goes to ``log`` (default: beside its
-    record). Raises Unavailable with the engine's own message if it ends instead.
+    record). If it ends instead, or this process is interrupted, nothing is left of it. Raises
+    BadInput or Unavailable, by the engine's exit code, with its own message.
     """
+    _forget_old_logs()
     log = log or state_dir() / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [sys.executable, "-E", "-s", "-m", "ajet.swarm_cli", "start", *arguments],
+            python_module("ajet.swarm_cli", "start", *arguments),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    deadline = time.monotonic() + 30.0
-    announced: dict[str, Any] | None = None
-    while announced is None:
-        ended = process.poll() is not None
+    try:
+        url = _wait_until_it_listens(process, log)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return EngineProcess(url, process.pid, process_start(process.pid), str(log.resolve()))
+
+
+def _wait_until_it_listens(process: subprocess.Popen[bytes], log: Path, seconds: float = 30.0) -> str:
+    """Return the engine's URL. Raises BadInput or Unavailable with what it said if it ends or takes too long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        code = process.poll()
         announced = _announcement(log)
-        if announced is None and (ended or time.monotonic() > deadline):
-            process.kill()
-            process.wait()
-            tail = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
-            raise Unavailable(f"the engine did not start:\n{tail}", hint="mend what it says; its log is " + str(log))
-        if announced is None:
-            time.sleep(0.02)
-    return EngineProcess(str(announced["url"]), process.pid, process_start(process.pid), str(log.resolve()))
+        if announced is not None and code is None:
+            return str(announced["url"])
+        if code is not None or time.monotonic() > deadline:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()
+            reason = said.rpartition("Error: ")[2] if "Error: " in said else said[-1500:]
+            kind = BadInput if code == BAD_INPUT else Unavailable
+            raise kind(f"the engine did not start: {reason or 'it said nothing'}", hint=f"mend that; its log is {log}")
+        time.sleep(0.02)
+
+
+def _forget_old_logs(days: float = 7.0) -> None:
+    """Remove the logs of engines that have long been gone."""
+    for path in state_dir().glob("*.log"):
+        if time.time() - path.stat().st_mtime > days * 86400:
+            path.unlink(missing_ok=True)
 
 
 def _announcement(log: Path) -> dict[str, Any] | None:

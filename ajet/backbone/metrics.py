@@ -5,6 +5,8 @@ What only GPUs have (memory, MFU, reference log-probabilities) is left out, not 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +16,9 @@ from ajet.backbone.policies.learn import group_advantages
 from ajet.tuner_lib.experimental.episode import CompletedEpisode
 
 LOG_PREFIX = "train_"
+
+_NOT_IN_A_KEY = re.compile(r"[^\w./@%()+-]+")
+"""What would break the console line of a step apart; clients choose the keys of their log metrics."""
 
 
 def step_metrics(
@@ -67,15 +72,16 @@ def log_metrics(episodes: Iterable[CompletedEpisode], prefix: str) -> dict[str, 
     """Return what episodes report in ``log_metrics``: means of numbers, and the tool statistics.
 
     Real runs know ``tool_stats`` and ``reward_stats`` (which appear here by the same names) and
-    ignore other keys; here a plain number under any key is averaged too.
+    ignore other keys; here a plain number under any key is averaged too. What is no finite number
+    is passed over: one client's odd report must not end the run of all.
     """
     episodes = list(episodes)
     metrics: dict[str, float] = {}
     for key in dict.fromkeys(key for one in episodes for key in one.log_metrics):
         values = [one.log_metrics[key] for one in episodes if key in one.log_metrics]
-        numbers = [value for value in values if isinstance(value, (int, float))]
+        numbers = [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
         if numbers:
-            metrics[f"{prefix}{key}"] = _mean(numbers)
+            metrics[prefix + _NOT_IN_A_KEY.sub("_", key)] = _mean(numbers)
     tools = [one.log_metrics["tool_stats"] for one in episodes if isinstance(one.log_metrics.get("tool_stats"), dict)]
     if tools:
         metrics |= _tool_metrics(tools, f"{prefix}tool_stats/")
@@ -84,8 +90,8 @@ def log_metrics(episodes: Iterable[CompletedEpisode], prefix: str) -> dict[str, 
     ]
     if stats:
         for key in ("final_reward", "fused_reward", "penalty", "step_reward"):
-            metrics[f"{prefix}rewards/{key}_mean"] = _mean(float(one.get(key) or 0.0) for one in stats)
-        penalties = [float(one.get("penalty") or 0.0) != 0 for one in stats]
+            metrics[f"{prefix}rewards/{key}_mean"] = _mean(_number(one.get(key)) for one in stats)
+        penalties = [_number(one.get("penalty")) != 0 for one in stats]
         metrics[f"{prefix}rewards/penalty_count"] = sum(penalties)
         metrics[f"{prefix}rewards/penalty_rate"] = 100 * _mean(penalties)
     return metrics
@@ -93,7 +99,7 @@ def log_metrics(episodes: Iterable[CompletedEpisode], prefix: str) -> dict[str, 
 
 def _tool_metrics(stats: list[dict[str, Any]], prefix: str) -> dict[str, float]:
     def total(key: str) -> float:
-        return float(sum(one.get(key) or 0 for one in stats))
+        return sum(_number(one.get(key)) for one in stats)
 
     def percent(part: float, whole: float) -> float:
         return 100 * part / whole if whole else 0.0
@@ -108,6 +114,10 @@ def _tool_metrics(stats: list[dict[str, Any]], prefix: str) -> dict[str, float]:
         f"{prefix}tool_cache_hits": hits,
         f"{prefix}tool_cache_misses": misses,
     }
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _mean(values: Iterable[float]) -> float:

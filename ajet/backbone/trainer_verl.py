@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from ajet.backbone.metrics import step_metrics
 from ajet.backbone.policies.base import Policy
@@ -25,6 +26,8 @@ from ajet.utils.files import append_line
 from ajet.utils.tracking import METRICS, last_step, open_trackers
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 Rollout = Callable[[Collection, Callable[[CompletedEpisode], None]], Awaitable[None]]
@@ -132,7 +135,7 @@ class Trainer:
         collected = [one for group in self.collection.tasks.values() for one in group]
         batch = self.collection.batch()
         # no chat call runs while weights sync, so the policy may be changed in a thread
-        update = await asyncio.to_thread(self.policy.update, batch, settings.kl_coef)
+        update = await in_thread(self.policy.update, batch, settings.kl_coef)
         timing["update_actor"] = time.perf_counter() - began
         began = time.perf_counter()
         timing["step"] = began - start
@@ -145,7 +148,7 @@ class Trainer:
             epoch=(step - 1) // settings.steps_per_epoch,
             max_response_length=settings.max_response_length,
         )
-        await asyncio.to_thread(self._save, step, store, metrics)
+        await in_thread(self._save, step, store, metrics)
         return {**metrics, "timing_s/save_checkpoint": time.perf_counter() - began}
 
     def _save(self, step: int, store: RunStore, metrics: dict[str, float]) -> None:
@@ -154,3 +157,16 @@ class Trainer:
         if step == settings.total_steps or (settings.save_freq > 0 and step % settings.save_freq == 0):
             store.save_checkpoint(step, policy)
         store.finish_step(step, policy, metrics)
+
+
+async def in_thread(function: Callable[..., Result], *args: Any) -> Result:
+    """Call a function in a thread and return its result; who cancels this waits until it is done.
+
+    A thread cannot be broken off, and the files that it writes must not be closed under it.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise

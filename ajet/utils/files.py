@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from pathlib import Path
 from typing import IO
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` through a temporary file beside it. Raises OSError."""
+def replace_file(path: str | Path, content: str | bytes) -> Path:
+    """Write ``content`` (text as UTF-8) to ``path`` through a temporary file in the same folder.
+
+    Parent folders are made. A reader sees the old content or the new, never a part; the
+    permissions of an existing file are kept. Returns the path. Raises OSError.
+    """
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
+        os.chmod(name, mode)  # noqa: PTH101
+        os.replace(name, path)  # noqa: PTH105
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
         raise
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def append_line(path: Path, line: str) -> None:

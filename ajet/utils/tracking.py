@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,14 +42,15 @@ class ConsoleTracker:
 
 
 class JsonlTracker:
-    """Appends ``{"step", "time", "metrics"}`` to a file, a line per step."""
+    """Appends ``{"step", "time", "metrics"}`` to a file, a line per step; what is not finite is null there."""
 
     def __init__(self, path: Path) -> None:
         self._stream = path.open("a", encoding="utf-8")
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """Append the line."""
-        self._stream.write(json.dumps({"step": step, "time": time.time(), "metrics": metrics}) + "\n")
+        finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+        self._stream.write(json.dumps({"step": step, "time": time.time(), "metrics": finite}) + "\n")
         self._stream.flush()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 SKILLS = [sys.executable, "-m", "skillpack"]
 
@@ -35,17 +36,20 @@ def test_the_demo_learns_reports_and_stops_everything(tmp_path: Path):
     assert not psutil.pid_exists(json.loads(engine)["pid"])
 
 
-def test_ctrl_c_leaves_no_process_behind(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [("validating", signal.SIGINT), ("reference engine", signal.SIGINT), ("step  2/", signal.SIGTERM)],
+)
+def test_a_demo_that_is_interrupted_leaves_no_process_behind(tmp_path: Path, moment: str, number: int):
     demo = subprocess.Popen(
         [*SKILLS, "demo", "--out", "result"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert demo.stderr
     for line in demo.stderr:
-        if line.startswith("step  2/"):
+        if line.startswith(moment):
             break
     started = psutil.Process(demo.pid).children(recursive=True)
-    assert len(started) >= 3
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(number)
     output = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert "Traceback" not in output[1]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from skillpack.engine import process_start
+from skillpack.pack import python_module
 from tests.engine.conftest import job
 
 
@@ -20,7 +21,7 @@ def skills(tmp_path: Path):
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "skillpack", "engine", *arguments],
+            python_module("skillpack", "engine", *arguments),
             cwd=tmp_path,
             env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
             stdin=subprocess.DEVNULL,
@@ -54,8 +55,32 @@ def test_options_of_the_engine_are_passed_on(skills):
     frame = json.loads(skills("status", "--json").stdout)["engines"][0]
     assert frame["url"] == started["url"]
     refused = skills("start", "--policy", "guess")
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert "'guess' is not one of" in refused.stderr
+
+
+@pytest.mark.parametrize("text", ["ajet: [1", "ajet: {rollout: {max_env_worker: lots}}"])
+def test_a_config_that_cannot_be_used_is_refused_though_nothing_is_started_yet(skills, tmp_path, text):
+    (tmp_path / "bad.yaml").write_text(text)
+    refused = skills("start", "--config", "bad.yaml", "--json")
+    assert refused.returncode == 2
+    assert "The training config cannot be used" in refused.stderr
+    assert skills("status").returncode == 3
+
+
+def test_the_real_ajet_in_the_working_directory_is_not_taken_for_ours(skills, tmp_path):
+    (tmp_path / "ajet").mkdir()
+    (tmp_path / "ajet" / "__init__.py").write_text("raise RuntimeError('the real ajet was imported')")
+    script = Path(sys.executable).with_name("skills")
+    started = subprocess.run(
+        [script, "engine", "start", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert json.loads(started.stdout)["engine"] == "reference", started.stderr
 
 
 def test_only_recorded_engines_are_stopped(skills):

@@ -176,6 +176,76 @@ def test_what_does_not_belong_here_gets_a_clear_answer(start_engine):
         assert answer.json()["error"]["message"] == answer.json()["detail"]
 
 
+def test_pages_of_other_sites_cannot_use_the_server_through_a_browser(start_engine):
+    engine = start_engine()
+    config = {"yaml_as_string": job()}
+    foreign = engine.post("/sync_train_config", config, headers={"origin": "http://evil.example"})
+    assert foreign.status_code == 403
+    assert "a page of http://evil.example may not call this server" in foreign.json()["detail"]
+    rebound = engine.post("/sync_train_config", config, headers={"host": "evil.example:10086"})
+    assert rebound.status_code == 403
+    assert "call it as 127.0.0.1 or localhost" in rebound.json()["detail"]
+    own = engine.post("/sync_train_config", config, headers={"origin": engine.url})
+    assert own.status_code == 200
+    by_name = httpx.get(engine.url.replace("127.0.0.1", "localhost") + "/health")
+    assert by_name.status_code == 200
+
+
+def test_odd_reports_of_one_client_do_not_end_the_run_of_all(start_engine):
+    engine = start_engine(job(batch=1, repeat=2, steps=2))
+    reports = [
+        {"tool_stats": {"total_calls": "many", "success_calls": 2}, "reward_stats": {"penalty": "x"}, "big": 1e308},
+        {"a\nstep:99 - critic/rewards/mean:9.0": 1, "big": 1e308},
+    ]
+    for reward, report in enumerate(reports):
+        claim = engine.claim()
+        engine.chat(claim["openai_api_key"])
+        output = {"reward": reward, "metadata": {"task_id": "t"}, "log_metrics": report}
+        body = {"client_uuid": "c1", "episode_uuid": claim["episode_uuid"], "workflow_output": output, "task_id": "t"}
+        assert engine.post("/end_episode", body).status_code == 200
+    engine.wait_for(lambda status: status["global_step"] == 2)
+    (metrics,) = [line["metrics"] for line in engine.metrics()]
+    assert metrics["train_tool_stats/tool_success_calls"] == 2
+    assert metrics["train_big"] is None
+    assert "train_a_step_99_-_critic/rewards/mean_9.0" in metrics
+
+
+def test_tools_that_are_none_and_waits_that_are_none_are_refused(start_engine):
+    engine = start_engine(job())
+    key = engine.claim()["openai_api_key"]
+    for tools in [[{"function": 5}], [{"function": {"name": "f", "parameters": {"properties": 5}}}]]:
+        answer = engine.chat(key, tools=tools)
+        assert answer.status_code == 400
+        assert "a tool is" in answer.json()["error"]["message"]
+    assert httpx.get(engine.url + "/get_engine_status?revision=1&wait_seconds=nan").status_code == 422
+
+
+def test_a_patience_without_end_is_cut_to_a_week(start_engine):
+    engine = start_engine(job())
+    engine.claim(timeout=1e308)
+    (episode,) = [one for one in engine.post("/get_episode_buffer").json()["buffer"] if one["client_uuid"]]
+    assert episode["discard_episode_timeout"] == 7 * 24 * 3600
+
+
+def test_sigterm_answers_those_who_wait_on_an_engine_that_is_offline(start_engine):
+    engine = start_engine()
+    status = engine.get("/get_engine_status")
+    answers = []
+
+    def wait() -> None:
+        with httpx.Client(base_url=engine.url, timeout=60) as http, http.stream(
+            "GET", "/get_engine_status", params={"revision": status["revision"], "wait_seconds": 50}
+        ) as answer:
+            answers.append(answer.read())
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    engine.post("/push_verbose_log", {"message": "a round trip, so that the poll is on its way"})
+    engine.process.send_signal(signal.SIGTERM)
+    waiter.join(30)
+    assert engine.process.wait(30) == 0
+
+
 def test_a_body_of_50_mb_is_refused_and_the_server_lives_on(start_engine):
     engine = start_engine(job())
     body = b'{"client_uuid": "' + b"x" * 50_000_000 + b'"}'

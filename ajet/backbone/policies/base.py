@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ajet.tuner_lib.experimental.episode import CompletedEpisode
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,4}|[^\w\s]")
+
+
+def count_tokens(text: str, most: int | None = None) -> int:
+    """Return how many tokens ``tokenize`` makes of a text; counting stops at ``most``."""
+    return sum(1 for _ in islice(_TOKEN.finditer(text), most))
 
 
 def tokenize(text: str) -> list[str]:
@@ -49,6 +55,17 @@ class ChatRequest(BaseModel):
     stream_options: dict[str, Any] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
+
+    @field_validator("tools")
+    @classmethod
+    def _check_tools(cls, tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+        for tool in tools or []:
+            function = tool.get("function", tool)
+            parameters = function.get("parameters") or {} if isinstance(function, dict) else None
+            properties = parameters.get("properties") or {} if isinstance(parameters, dict) else None
+            if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
+                raise ValueError('a tool is {"type": "function", "function": {"name": …, "parameters": JSON Schema}}')
+        return tools
 
     def prompt_text(self) -> str:
         """Return all messages as text, one role and content per line."""

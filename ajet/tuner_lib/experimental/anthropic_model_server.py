@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ajet.backbone.policies.base import ChatRequest, tokenize
+from ajet.backbone.policies.base import ChatRequest, count_tokens, tokenize
 from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_response
 from ajet.tuner_lib.experimental.episode_pool import Refused
 from ajet.tuner_lib.experimental.oai_model_server import EVENT_STREAM, ChatServer, RunningCall, bearer, parse, sse
@@ -62,7 +62,7 @@ class MessagesServer:
             body = parse(MessagesRequest, request.body)
         except HttpError as error:
             raise _error(error.status, str(error)) from None
-        return json_response({"input_tokens": len(tokenize(to_chat(body).prompt_text()))})
+        return json_response({"input_tokens": count_tokens(to_chat(body).prompt_text())})
 
 
 def to_chat(body: MessagesRequest) -> ChatRequest:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY = 32 * 1024 * 1024
 """Bytes; a chat history with pictures fits, a runaway client does not."""
+
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+"""How a request's Host names a server of this machine."""
 
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
@@ -96,12 +100,15 @@ def json_response(content: BaseModel | dict[str, Any], status: int = 200) -> Res
 class App:
     """Routes by (method, path). A handler's answer is sent whole; its failure becomes a 500 with the reason.
 
-    ``on_error(path, status, body)`` is told of each answer that is an error.
+    ``on_error(path, status, body)`` is told of each answer that is an error. Requests of web pages
+    from elsewhere are refused: a browser on this machine must not carry them in. While
+    ``loopback_only``, a Host that is not loopback is refused too (DNS rebinding).
     """
 
     def __init__(self, routes: dict[tuple[str, str], Route]) -> None:
         self.routes = routes
         self.on_error: Callable[[str, int, bytes], None] = lambda path, status, body: None
+        self.loopback_only = False
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request (the ASGI interface)."""
@@ -122,7 +129,22 @@ class App:
             self.on_error(scope["path"], response.status, response.body)
         await send_response(response, send)
 
+    def _refuse_foreign_pages(self, scope: MutableMapping[str, Any]) -> None:
+        host = origin = ""
+        for key, value in scope["headers"]:
+            if key == b"host":
+                host = value.decode("latin-1")
+            elif key == b"origin":
+                origin = value.decode("latin-1")
+        if origin and origin.partition("://")[2] != host:
+            raise HttpError(403, f"Forbidden: a page of {origin} may not call this server.")
+        if self.loopback_only and not _LOOPBACK.fullmatch(host):
+            raise HttpError(
+                403, f"Forbidden: this server listens on loopback; call it as 127.0.0.1 or localhost, not {host}."
+            )
+
     async def _answer(self, scope: MutableMapping[str, Any], receive: Receive) -> Response:
+        self._refuse_foreign_pages(scope)
         route = self.routes.get((scope["method"], scope["path"]))
         if route is None:
             allowed = sorted(method for method, path in self.routes if path == scope["path"])

@@ -158,11 +158,14 @@ class Engine:
                 await self._task
         finally:
             self._restarting = False
-        assert self._relaunch is not None
-        self._relaunch()
+        if self._relaunch is not None:  # stop() may have come meanwhile
+            self._relaunch()
+        else:
+            self.pool.status.set(OFFLINE, detail="stopped")
 
     async def stop(self) -> None:
         """End the run and wait until it has; completed episodes of the open step stay in its journal."""
+        self._relaunch = None
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -46,6 +46,10 @@ class Refused(Exception):
         self.detail = detail
 
 
+MAX_PATIENCE = 7 * 24 * 3600.0
+"""Seconds that an episode may stand idle at most, whatever its client asked for: a step must end some day."""
+
+
 class EpisodePool:
     """The episodes of one engine and the rules under which clients get and return them.
 
@@ -164,6 +168,7 @@ class EpisodePool:
         Raises Refused for an unknown episode type or a timeout that is not above 0.
         """
         self.clients.refresh(request.client_uuid)
+        request.discard_episode_timeout = min(request.discard_episode_timeout, MAX_PATIENCE)
         if request.episode_type not in EPISODE_TYPES:
             raise Refused(
                 400, f"Unknown episode_type: {request.episode_type}. It is one of {', '.join(EPISODE_TYPES)}."

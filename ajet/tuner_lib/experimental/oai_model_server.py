@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ajet.backbone.policies.base import ChatRequest, Policy, PolicyUnavailable, Reply, tokenize
+from ajet.backbone.policies.base import ChatRequest, Policy, PolicyUnavailable, Reply, count_tokens, tokenize
 from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_response
 from ajet.tuner_lib.experimental.episode import EVAL, Call, Episode
 from ajet.tuner_lib.experimental.episode_key import base_key
@@ -90,7 +90,7 @@ class ChatServer:
         sampling = self.sampling()
         evaluating = episode.episode_type == EVAL
         try:
-            prompt_tokens = len(tokenize(chat.prompt_text()))
+            prompt_tokens = count_tokens(chat.prompt_text(), sampling.max_model_len)
             room = sampling.max_model_len - sampling.max_response_length_in_one_turn
             if prompt_tokens >= room:
                 answer = _overflow(chat, prompt_tokens, room)

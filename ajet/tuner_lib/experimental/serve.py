@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import signal
 import socket
@@ -15,6 +16,7 @@ import uvloop
 from ajet.tuner_lib.experimental.asgi import App
 from ajet.tuner_lib.experimental.chaos import Chaos
 from ajet.tuner_lib.experimental.engine import EngineOptions
+from ajet.tuner_lib.experimental.engine_status import OFFLINE
 from ajet.tuner_lib.experimental.swarm_server import SwarmServer
 
 log = logging.getLogger(__name__)
@@ -68,32 +70,38 @@ def serve(
     options: EngineOptions,
     *,
     config_text: str | None = None,
+    start_now: bool = False,
     on_ready: Callable[[SwarmServer], None] = lambda _: None,
 ) -> None:
-    """Serve on ``listener`` until SIGINT or SIGTERM; with ``config_text`` a training run starts at once.
+    """Serve on ``listener`` until SIGINT or SIGTERM; with ``start_now`` the run of ``config_text`` starts at once.
 
     On a signal the run is stopped first (its completed episodes stay in its journal), then waiting
-    clients are answered, then the server ends. Raises Refused if the configuration cannot be used.
+    clients are answered, then the server ends. Raises Refused if the configuration cannot be used,
+    OSError if the experiment's folder cannot be written.
     """
-    uvloop.run(_serve(listener, options, config_text, on_ready))
+    uvloop.run(_serve(listener, options, config_text, start_now, on_ready))
 
 
 async def _serve(
     listener: socket.socket,
     options: EngineOptions,
     config_text: str | None,
+    start_now: bool,
     on_ready: Callable[[SwarmServer], None],
 ) -> None:
     server = SwarmServer(options)
     server.base_url = url_of(listener)
     web = Uvicorn(web_config(server.asgi))
+    server.app.loopback_only = ipaddress.ip_address(listener.getsockname()[0]).is_loopback
     if config_text is not None:
         server.engine.sync_config(config_text)
-        server.engine.start()
+        if start_now:
+            server.engine.start()
     stopping: list[asyncio.Task[None]] = []
 
     async def stop() -> None:
         await server.engine.stop()
+        server.pool.status.set(OFFLINE, detail="the server was stopped")  # answers those who wait for a change
         web.should_exit = True
 
     def on_signal() -> None:

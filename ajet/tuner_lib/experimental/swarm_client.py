@@ -524,7 +524,7 @@ def _start_server(server_url: str, seconds: float = 60.0) -> None:
     if _is_healthy(server_url):
         return
     path = Path(tempfile.gettempdir()) / f"ajet_swarm_{parts.port}.log"
-    command = [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", str(parts.port)]
+    command = [sys.executable, "-I", "-m", "ajet.swarm_cli", "start", "--swarm-port", str(parts.port)]
     with path.open("w", encoding="utf-8") as output:
         server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -218,10 +219,12 @@ class SwarmServer:
         query, status = request.query, self.pool.status
         if "revision" in query:
             try:
-                revision, seconds = int(query["revision"]), min(float(query.get("wait_seconds", MAX_WAIT)), MAX_WAIT)
+                revision, seconds = int(query["revision"]), float(query.get("wait_seconds", MAX_WAIT))
+                if math.isnan(seconds):
+                    raise ValueError
             except ValueError:
                 raise HttpError(422, "revision is a whole number and wait_seconds a number of seconds.") from None
-            await status.wait_for_change(revision, seconds)
+            await status.wait_for_change(revision, min(seconds, MAX_WAIT))
         return json_response(
             wire.EngineStatusResponse(
                 engine_status=status.current,
@@ -300,7 +303,7 @@ class SwarmServer:
         return f"Engine not ready. Current status: [{status}]. {CLAIM_ADVICE.get(status, '')}".strip()
 
     async def end_episode(self, body: wire.EndEpisodeRequest, request: Request) -> Response:
-        """Take the result of an episode; the answer comes when it is safe on the disk."""
+        """Take the result of an episode; the answer comes when the journal has it, so it outlives this process."""
         return json_response(wire.EndEpisodeResponse(success=True, warning=self._do(self.pool.end, body)))
 
     async def abort_episode(self, body: wire.EndEpisodeRequest, request: Request) -> Response:

@@ -9,6 +9,7 @@ from ajet.tuner_lib.experimental.interchange_utils import VerboseLogEntry
 
 KEPT_SECONDS = 30.0
 KEPT_ENTRIES = 50
+KEPT_CHARACTERS = 4096
 
 
 class VerboseLog:
@@ -18,8 +19,9 @@ class VerboseLog:
         self._entries: deque[VerboseLogEntry] = deque(maxlen=KEPT_ENTRIES)
 
     def push(self, message: str, tag: str = "") -> None:
-        """Add a line."""
-        self._entries.append(VerboseLogEntry(timestamp=time.time(), message=message, tag=tag))
+        """Add a line; of a very long one the beginning."""
+        entry = VerboseLogEntry(timestamp=time.time(), message=message[:KEPT_CHARACTERS], tag=tag[:KEPT_CHARACTERS])
+        self._entries.append(entry)
 
     def recent(self) -> list[VerboseLogEntry]:
         """Return the lines of the last 30 s, oldest first."""

@@ -33,7 +33,7 @@ def engine_command(python: str, config: Path) -> list[str]:
 
     The first line that it prints is one JSON document with the engine's ``url``.
     """
-    return [python, "-m", "ajet.swarm_cli", "start", "--swarm-port", "0", "--config", str(config), "--start"]
+    return [python, "-I", "-m", "ajet.swarm_cli", "start", "--swarm-port", "0", "--config", str(config), "--start"]
 
 
 @contextmanager
