@@ -55,16 +55,16 @@ class Connection:
         """POST a JSON object."""
         data = json.dumps(body).encode()
         authorization = f"authorization: Bearer {key}\r\n" if key else ""
-        head = f"POST {path} HTTP/1.1\r\nhost: x\r\n{authorization}content-length: {len(data)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{authorization}content-length: {len(data)}\r\n\r\n"
         return await self._exchange(head.encode() + data)
 
     async def get(self, path: str) -> dict:
         """GET a JSON object."""
-        return await self._exchange(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        return await self._exchange(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
 
     async def raw(self, path: str) -> bytes:
         """GET a body, unread."""
-        return await self._body(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        return await self._body(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
 
     async def _exchange(self, data: bytes) -> dict:
         return json.loads(await self._body(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -35,6 +36,13 @@ def cache_folder() -> Path:
 
 def install(client: str) -> Path:
     """Return the folder that the client's packages are installed in; skip the test if npm cannot install them."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / f"{client}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the tests run in several processes
+        return _install(client)
+
+
+def _install(client: str) -> Path:
     packages = PACKAGES[client]
     name = "+".join(f"{package.rpartition('/')[2]}-{version}" for package, version in packages.items())
     folder = cache_folder() / name
