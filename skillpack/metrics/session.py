@@ -154,6 +154,9 @@ class Session:
                     expected=KNOWN_SDKS,
                     hint="pip install 'swanlab<0.11'",
                 )
+            # SDK 0.7 renews a session at the host that the environment names, not at this one: a key would leak.
+            # Here a session is renewed when the server says that it has ended.
+            client.REFRESH_TIME = float("-inf")
             inner = _inner_session(client)
             if inner is not None:
                 inner.auth = no_auth

@@ -291,12 +291,6 @@ def test_a_session_that_ends_early_is_renewed_once(server: FakeSwanLab, quick: R
     assert "HTTP 401" in status.why
 
 
-def test_a_session_about_to_expire_is_renewed_by_the_sdk(server: FakeSwanLab) -> None:
-    server.switch.session_days = 3
-    assert fetch_run(server.run_url(), [KEY]).ok
-    assert len(server.calls("login")) > 2
-
-
 def test_one_bad_key_does_not_spoil_the_others(server: FakeSwanLab) -> None:
     server.switch.garbage_cell = "n/a"
     result = fetch_run(server.run_url(), [KEY, "actor/ppo_kl"])

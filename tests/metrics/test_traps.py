@@ -107,6 +107,18 @@ def test_4_the_environment_s_key_belongs_to_the_environment_s_host(
     assert fetch_run(server.run_url(), ["reward"]).ok
 
 
+def test_4_a_session_about_to_expire_is_not_renewed_at_another_host(
+    server: FakeSwanLab, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWANLAB_API_KEY")
+    (home / ".netrc").write_text(f"machine {server.url} login x password {API_KEY}\n")
+    server.switch.session_days = 3
+    with FakeSwanLab() as other:
+        monkeypatch.setenv("SWANLAB_API_HOST", other.url + "/api")
+        assert fetch_run(server.run_url(), ["reward"]).ok
+        assert other.seen == []
+
+
 def test_5_the_object_store_gets_no_cookie_and_no_key(server: FakeSwanLab, home: Path) -> None:
     (home / ".netrc").write_text("default login somebody password something\n")
     assert fetch_run(server.run_url(), ["reward"]).ok
