@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RUNNER = Path(__file__).with_name("runner.py")
 LOOPBACK_URL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?::(\d{2,5}))?")
+NO_PROXY = ("NO_PROXY", "no_proxy")
 STOP_SECONDS = 5.0
 START_PATIENCE = 3
 """How many times the patience a client may take until it first asks a server for anything: imports, data sets."""
@@ -166,6 +167,8 @@ async def _start_client(plan: Plan, scratch: Path, url: str, log: Path) -> async
         "AJET_SWARM_URL": url,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(shim), os.environ.get("PYTHONPATH", "")])),
         "PYTHONUNBUFFERED": "1",
+        # the client's own SDKs must not ask a proxy for this machine's loopback
+        **{name: ",".join(filter(None, [os.environ.get(name), "127.0.0.1,localhost"])) for name in NO_PROXY},
     }
     if plan.dummy_data:
         environment["AJET_DUMMY_DATA"] = "1"

@@ -144,6 +144,11 @@ def test_a_folder_named_ajet_beside_the_client_is_not_taken_for_the_reference(re
     assert (tmp_path / "out" / "client.log").read_text().startswith("got ")
 
 
+def test_a_proxy_of_this_machine_is_not_asked_for_loopback(rehearse):
+    done = rehearse("clients/agree_sync_weight.py", HTTP_PROXY="http://127.0.0.1:9", http_proxy="http://127.0.0.1:9")
+    assert done.code == 0, done.output
+
+
 def test_a_module_is_run_as_python_m_runs_it(rehearse, tmp_path):
     package = tmp_path / "tutorial"
     package.mkdir()
