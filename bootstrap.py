@@ -23,7 +23,6 @@ TOOLS = {
     "node": "nodejs",
     "npm": "npm",
     "chromium": "chromium",
-    "shellcheck": "shellcheck",
 }
 """Program that the tests use: the Debian package that brings it."""
 

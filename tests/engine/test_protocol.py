@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import httpx
 import pytest
@@ -143,6 +144,42 @@ def test_an_eval_episode_is_not_trained_on(start_engine):
     assert engine.pool()["completed_episodes"] == 0
 
 
+def test_waiting_clients_are_served_in_the_order_in_which_they_came(start_engine):
+    engine = start_engine(job(batch=1, repeat=1, workers=1))
+    holder = engine.claim("holder")
+    order: list[str] = []
+
+    def wait(name: str) -> None:
+        claim = engine.claim(name, wait_seconds=30)
+        order.append(name)
+        body = {"client_uuid": name, "episode_uuid": claim["episode_uuid"], "workflow_output": {}, "task_id": ""}
+        engine.post("/abort_episode", body)
+
+    waiters = []
+    for number in range(4):
+        waiters.append(threading.Thread(target=wait, args=[f"c{number}"]))
+        waiters[-1].start()
+        deadline = time.monotonic() + 20
+        while engine.pool()["capacity"]["waiting_claims"] <= number:
+            assert time.monotonic() < deadline
+    body = {"client_uuid": "holder", "episode_uuid": holder["episode_uuid"], "workflow_output": {}, "task_id": ""}
+    engine.post("/abort_episode", body)
+    for waiter in waiters:
+        waiter.join(30)
+    assert order == ["c0", "c1", "c2", "c3"]
+
+
+def test_an_episode_is_not_given_to_a_waiting_client_that_hung_up(start_engine):
+    engine = start_engine(job(batch=1, repeat=1, workers=1))
+    holder = engine.claim("holder")
+    body = {"client_uuid": "gone", "episode_type": "train", "discard_episode_timeout": 60, "wait_seconds": 30}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(engine.url + "/claim_episode", json=body, timeout=0.5)
+    body = {"client_uuid": "holder", "episode_uuid": holder["episode_uuid"], "workflow_output": {}, "task_id": ""}
+    engine.post("/abort_episode", body)
+    assert engine.claim("next")["client_uuid"] == "next"
+
+
 def test_a_claim_is_refused_with_the_phrase_that_released_clients_look_for(start_engine):
     engine = start_engine()
     body = {"client_uuid": "c", "episode_type": "train", "discard_episode_timeout": 5}
@@ -233,9 +270,12 @@ def test_sigterm_answers_those_who_wait_on_an_engine_that_is_offline(start_engin
     answers = []
 
     def wait() -> None:
-        with httpx.Client(base_url=engine.url, timeout=60) as http, http.stream(
-            "GET", "/get_engine_status", params={"revision": status["revision"], "wait_seconds": 50}
-        ) as answer:
+        with (
+            httpx.Client(base_url=engine.url, timeout=60) as http,
+            http.stream(
+                "GET", "/get_engine_status", params={"revision": status["revision"], "wait_seconds": 50}
+            ) as answer,
+        ):
             answers.append(answer.read())
 
     waiter = threading.Thread(target=wait)

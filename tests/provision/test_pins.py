@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from skillpack.provision.choices import stack_of
 from skillpack.provision.data import load
 
-UV = shutil.which("uv")
+UV = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 SETS = [name for name in load("stacks") if name != "checkout"]
 REACHABLE_WITHIN = 100
 """Seconds for one resolution; the index answers with metadata only."""

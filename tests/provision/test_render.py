@@ -7,6 +7,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from skillpack.script import BadInput
 from tests.provision.machines import World, profile, profiles
 
 Build = Callable[..., World]
-SHELLCHECK = shutil.which("shellcheck")
+SHELLCHECK = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
 DOCKER = shutil.which("docker")
 WHOLE = ("client-debian-without-venv", "conda-bare-no-conda", "docker-bare-ubuntu", "docker-bare-rocky")
 CONTAINERS = [data for data in profiles() if data["recipe"] == "docker" and "steps" in data["expect"]]

@@ -7,11 +7,10 @@ an episode is claimed by one client and ended once.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
@@ -70,7 +69,7 @@ class EpisodePool:
         self._claimed: dict[str, Episode] = {}
         self._ended: dict[str, str] = {}
         self._keys: dict[str, Episode] = {}
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: dict[asyncio.Future[Episode | None], ClaimEpisodeRequest] = {}
         self._claims = 0
 
     @property
@@ -140,27 +139,25 @@ class EpisodePool:
     async def claim(self, request: ClaimEpisodeRequest) -> Episode | None:
         """Claim an episode, waiting for one for ``wait_seconds``: through a weight sync, not through OFFLINE.
 
-        Returns None if none came. Raises Refused as ``claim_now`` does.
+        Waiting clients are served in the order in which they came. Returns None if no episode
+        came. Raises Refused as ``claim_now`` does.
         """
         episode = self.claim_now(request)
-        if episode or request.wait_seconds <= 0:
+        if episode or request.wait_seconds <= 0 or self.status.current == OFFLINE:
             return episode
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + request.wait_seconds
-        while episode is None and self.status.current != OFFLINE and deadline > loop.time():
-            waiter: asyncio.Future[None] = loop.create_future()
-            self._waiters.append(waiter)
-            try:
-                await asyncio.wait_for(waiter, deadline - loop.time())
-                episode = self.claim_now(request)
-            except asyncio.TimeoutError:
-                break
-            finally:
-                with contextlib.suppress(ValueError):
-                    self._waiters.remove(waiter)
-                if episode is None:
-                    self._wake_one()  # this waiter may have been woken for an episode that it does not take
-        return episode
+        waiter: asyncio.Future[Episode | None] = loop.create_future()
+        self._waiters[waiter] = request
+        timer = loop.call_later(request.wait_seconds, self._send_away, waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled() and (handed := waiter.result()):
+                self.abandon(handed, handed.claim)
+            raise
+        finally:
+            timer.cancel()
+            self._waiters.pop(waiter, None)
 
     def claim_now(self, request: ClaimEpisodeRequest) -> Episode | None:
         """Claim the episode that has waited longest; None if there is none, or outside ROLLING.
@@ -204,21 +201,18 @@ class EpisodePool:
             self._free(episode)
 
     def _offer(self, episode: Episode) -> None:
+        """Hand an episode to the client that has waited longest, or keep it for the next that asks."""
         self._unclaimed[episode.episode_uuid] = episode
-        self._wake_one()
-
-    def _wake_one(self) -> None:
-        while self._unclaimed and self._waiters:
-            waiter = self._waiters.popleft()
+        while self._waiters and self._unclaimed:
+            waiter = next(iter(self._waiters))
+            request = self._waiters.pop(waiter)
             if not waiter.done():
-                waiter.set_result(None)
-                return
+                waiter.set_result(self.claim_now(request))
 
-    def _wake_all(self) -> None:
-        waiters, self._waiters = self._waiters, deque()
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+    def _send_away(self, waiter: asyncio.Future[Episode | None]) -> None:
+        self._waiters.pop(waiter, None)
+        if not waiter.done():
+            waiter.set_result(None)
 
     def end(self, request: EndEpisodeRequest) -> str:
         """Take the result of a claimed episode; return a warning, empty if it will be trained on.
@@ -387,7 +381,8 @@ class EpisodePool:
             self._ended.clear()
             self.clients.clear()
         if new == OFFLINE:
-            self._wake_all()
+            for waiter in list(self._waiters):
+                self._send_away(waiter)
 
     async def running_episode_details(self) -> bytes:
         """Return the claimed episodes as the JSON object of the wire, ``null`` if there are none.

@@ -287,6 +287,7 @@ class SwarmServer:
             await asyncio.wait({claim, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not claim.done():
                 claim.cancel()
+                await asyncio.wait([claim])
                 return None
             episode = self._do(claim.result)
             if episode is not None and gone.done():
