@@ -176,13 +176,15 @@ async def snapshots(port: int, claimed: int) -> dict:
             waits.append(time.perf_counter() - began)
         return sorted(waits)
 
+    bodies: list[bytes] = []
+
     async def asked() -> list[float]:
         times = []
         for _ in range(45):
             began = time.perf_counter()
             body = await connection.raw("/get_current_batch_rollout_pool_information")
             times.append(time.perf_counter() - began)
-            assert len(json.loads(body)["running_episode_details"]) == claimed
+            bodies.append(body)
         return sorted(times)
 
     alone = await asked()
@@ -190,6 +192,7 @@ async def snapshots(port: int, claimed: int) -> dict:
     await asked()
     stop.set()
     waits = await other
+    assert {len(json.loads(body)["running_episode_details"]) for body in bodies} == {claimed}
     connection.writer.close()
     beside.writer.close()
     return {

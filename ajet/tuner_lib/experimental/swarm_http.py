@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,9 +16,6 @@ GENERAL_TIMEOUT = 30.0
 
 STATUS_TIMEOUT = 10.0
 """Seconds for a request that only asks."""
-
-MAX_CONNECTIONS = 1024
-"""One per thread that may claim at once; httpx's own limit of 100 makes the others queue."""
 
 
 class SwarmServerError(RuntimeError):
@@ -49,16 +48,25 @@ class SwarmHttp:
             raise ValueError(f"server_url is {server_url!r}; expected a base URL such as http://127.0.0.1:10086")
         self.server_url = server_url.rstrip("/")
         self.requests = 0
-        self._client = httpx.Client(
-            base_url=self.server_url,
-            timeout=GENERAL_TIMEOUT,
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
-            event_hooks={"request": [self._count]},
-            trust_env=not is_loopback(server_url),  # a proxy cannot reach this machine's loopback
-        )
+        self._local = threading.local()
+        self._clients: weakref.WeakSet[httpx.Client] = weakref.WeakSet()  # a thread's own ends with it
+        self._lock = threading.Lock()
 
-    def _count(self, _: httpx.Request) -> None:
+    @property
+    def _client(self) -> httpx.Client:
+        """The client of this thread: one that all share would search and lock all their connections per request."""
         self.requests += 1
+        client: httpx.Client | None = getattr(self._local, "client", None)
+        if client is None:
+            client = self._local.client = httpx.Client(
+                base_url=self.server_url,
+                timeout=GENERAL_TIMEOUT,
+                verify=self.server_url.startswith("https:"),
+                trust_env=not is_loopback(self.server_url),  # a proxy cannot reach this machine's loopback
+            )
+            with self._lock:
+                self._clients.add(client)
+        return client
 
     def get(self, path: str, *, timeout: float = STATUS_TIMEOUT, **params: Any) -> dict[str, Any]:
         """GET a JSON object. Raises SwarmServerError, httpx.HTTPError, or ValueError if it is none."""
@@ -82,7 +90,10 @@ class SwarmHttp:
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        with self._lock:
+            clients = list(self._clients)
+        for client in clients:
+            client.close()
 
 
 def _object(response: httpx.Response) -> dict[str, Any]:
