@@ -31,7 +31,7 @@ START_PATIENCE = 3
 """How many times the patience a client may take until it first asks a server for anything: imports, data sets."""
 
 SURPLUS = 3
-"""A step that has so many times the episodes it needs and is still open will not end."""
+"""A step that has so many times the episodes it needs, and those that ran beside, and is open still will not end."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,9 @@ def _hopeless(watcher: Watcher) -> bool:
         return True  # most episodes are lost to their timeout
     if "agree" in settings.sample_collection_method:
         return False
-    return len(trainer.collection) > SURPLUS * settings.train_batch_size * settings.num_repeat
+    if watcher.server.pool.status.current != "ENGINE.ROLLING":
+        return False  # the step has enough and waits for the episodes that are open
+    return len(trainer.collection) > SURPLUS * settings.train_batch_size * settings.num_repeat + settings.cap
 
 
 async def _end_client(client: asyncio.subprocess.Process) -> int | None:
