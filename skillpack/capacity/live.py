@@ -135,7 +135,7 @@ def _advice(now: Snapshot, inputs: Inputs, limits: list[Limit], engines: tuple[s
         advice.append("The engine is offline: start it, then ask again.")
     if inputs[keys.MAX_ENV_WORKER].known == UNKNOWN:
         advice.append(
-            "This server does not tell max_env_worker (released servers do not):"
+            "This server does not tell max_env_worker (released servers never do, the reference only while it runs):"
             " give --max-env-worker N or --from FILE for the cap."
         )
     if stale_episodes(now):
