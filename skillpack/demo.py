@@ -21,6 +21,7 @@ from skillpack import demo_client
 from skillpack.engine import start_engine, stop_engine
 from skillpack.files import write_atomically
 from skillpack.install.templates import render
+from skillpack.interrupts import INTERRUPTS, held_back
 from skillpack.pack import python_module, skills_dir
 from skillpack.script import (
     BAD_INPUT,
@@ -70,7 +71,7 @@ def demo_command(out: Path, seed: int, as_json: bool) -> None:
     Takes less than a minute, needs no GPU and no network, and stops everything that it started.
     """
     out = out.resolve()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTS:
         signal.signal(number, signal.default_int_handler)  # what Ctrl-C cleans up, they clean up
     began = time.monotonic()
     validation = _validate()
@@ -151,18 +152,20 @@ def _set_aside(run: Path) -> None:
 
 @contextmanager
 def _client(url: str, number: int, out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with (out / f"client-{number}.log").open("w") as log:
-        client = subprocess.Popen(
-            python_module("skillpack.demo_client", url, str(number)),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    client: subprocess.Popen[bytes] | None = None
     try:
+        with (out / f"client-{number}.log").open("w") as log, held_back():
+            client = subprocess.Popen(
+                python_module("skillpack.demo_client", url, str(number)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
         yield client
     finally:
-        client.terminate()
-        client.wait()
+        if client:
+            client.terminate()
+            client.wait()
 
 
 def _follow(path: Path, url: str, clients: list[subprocess.Popen[bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:

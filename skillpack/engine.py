@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from skillpack.files import write_atomically
+from skillpack.interrupts import held_back
 from skillpack.pack import python_module
 from skillpack.script import (
     BAD_INPUT,
@@ -82,20 +83,22 @@ def start_engine(arguments: list[str], *, cwd: Path | None = None, log: Path | N
     _forget_old_logs()
     log = log or state_dir() / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            python_module("ajet.swarm_cli", "start", *arguments),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with log.open("w", encoding="utf-8") as output, held_back():
+            process = subprocess.Popen(
+                python_module("ajet.swarm_cli", "start", *arguments),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         url = _wait_until_it_listens(process, log)
     except BaseException:
-        process.kill()
-        process.wait()
+        if process:
+            process.kill()
+            process.wait()
         raise
     return EngineProcess(url, process.pid, process_start(process.pid), str(log.resolve()))
 

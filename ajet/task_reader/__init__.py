@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ajet.task_reader.router import RouterTaskReader
 from ajet.task_reader.task_reader_base import BaseTaskReader
 
 __all__ = ["BaseTaskReader", "HuggingFaceTaskReader", "JsonlTaskReader", "RandomDummyTaskReader", "RouterTaskReader"]
 
 
-def __getattr__(name: str) -> object:
-    from ajet.task_reader import hf_reader, jsonl_reader, random_dummy_reader
+_READERS = {
+    "HuggingFaceTaskReader": "hf_reader",
+    "JsonlTaskReader": "jsonl_reader",
+    "RandomDummyTaskReader": "random_dummy_reader",
+}
+"""Reader: its module, imported when it is asked for; some need packages of their own."""
 
-    for module in (hf_reader, jsonl_reader, random_dummy_reader):
-        if name in __all__ and hasattr(module, name):
-            return getattr(module, name)
-    raise AttributeError(f"module 'ajet.task_reader' has no attribute {name!r}")
+
+def __getattr__(name: str) -> object:
+    if name not in _READERS:
+        raise AttributeError(f"module 'ajet.task_reader' has no attribute {name!r}")
+    return getattr(import_module(f"ajet.task_reader.{_READERS[name]}"), name)
