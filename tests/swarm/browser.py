@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -22,17 +23,19 @@ class Browser:
 
     def __init__(self) -> None:
         assert CHROMIUM
-        self._profile = tempfile.TemporaryDirectory()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         # above 9, so that giving the browser its 3 and 4 overwrites neither
         ends = [fcntl.fcntl(one, fcntl.F_DUPFD, 10) for one in (to_browser, from_browser)]
         switches = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
+        switches += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
         folder = f"--user-data-dir={self._profile.name}"
         shell = ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash"]
         self._process = subprocess.Popen(
             [*shell, CHROMIUM, *switches, folder, "--window-size=1100,900", "about:blank"],
             pass_fds=ends,
+            start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -108,8 +111,8 @@ class Browser:
         return [one for one in found if "favicon" not in one]
 
     def close(self) -> None:
-        """End the browser."""
-        self._process.kill()
+        """End the browser with all of its processes, which write into the profile to the last."""
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._write)
         os.close(self._read)
