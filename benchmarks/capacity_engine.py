@@ -45,6 +45,7 @@ def main() -> None:
         listener,
         EngineOptions(policy="echo", seed=0, slots=options.slots),
         config_text=options.conf.read_text(),
+        start_now=True,
         on_ready=announce,
     )
 
