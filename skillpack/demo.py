@@ -20,9 +20,9 @@ import click
 from skillpack import demo_client
 from skillpack.engine import start_engine, stop_engine
 from skillpack.files import write_atomically
-from skillpack.install.templates import render
 from skillpack.interrupts import INTERRUPTS, held_back
 from skillpack.pack import python_module, skills_dir
+from skillpack.rendering import render
 from skillpack.script import (
     BAD_INPUT,
     NO,

@@ -14,8 +14,8 @@ import click
 from skillpack import __version__
 from skillpack.files import write_atomically
 from skillpack.install.card import read_cards
-from skillpack.install.templates import render
 from skillpack.pack import PACKAGE, skills_dir
+from skillpack.rendering import render
 from skillpack.script import NO, YES, Command, run
 
 PAGE = PACKAGE.parent / "docs" / "skills.md"

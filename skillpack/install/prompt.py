@@ -15,8 +15,8 @@ import click
 from skillpack.install import sources, tree
 from skillpack.install.itself import skills
 from skillpack.install.record import OWN
-from skillpack.install.templates import render
 from skillpack.pack import PACKAGE, skills_dir
+from skillpack.rendering import render
 from skillpack.script import BadInput, Command
 
 LANGUAGES = ("en", "es", "zh")
