@@ -143,27 +143,26 @@ def _lowest(engine: str, caps: str, limits: list[Limit]) -> Ceiling:
 
 
 def _all_limits(inputs: Inputs) -> Iterator[Limit]:
-    workers, repeat = inputs[keys.MAX_ENV_WORKER], inputs[keys.NUM_REPEAT]
-    batch = inputs[keys.TRAIN_BATCH_SIZE]
     yield _computed(
         "engine_slots",
         RUNNING_EPISODES,
         SWARM_ENGINES,
         "ceil({} / {}) * {}",
-        (workers, repeat, repeat),
-        lambda w, r, _: documented_cap(w, r),
+        (keys.MAX_ENV_WORKER, keys.NUM_REPEAT, keys.NUM_REPEAT),
+        inputs,
+        lambda workers, repeat, _: documented_cap(workers, repeat),
         keys.MAX_ENV_WORKER,
     )
-    yield _computed(
-        "thread_pool", RUNNING_EPISODES, (RELEASED, CLASSIC), "{}", (workers,), lambda w: w, keys.MAX_ENV_WORKER
-    )
+    workers = inputs[keys.MAX_ENV_WORKER]
+    yield _given("thread_pool", RUNNING_EPISODES, (RELEASED, CLASSIC), workers, keys.MAX_ENV_WORKER)
     yield _computed(
         "batch",
         RUNNING_EPISODES,
         (RELEASED, CLASSIC),
         "{} * {}",
-        (batch, repeat),
-        lambda b, r: b * r,
+        (keys.TRAIN_BATCH_SIZE, keys.NUM_REPEAT),
+        inputs,
+        lambda batch, repeat: batch * repeat,
         keys.TRAIN_BATCH_SIZE,
     )
     yield from _optional(inputs)
@@ -172,7 +171,8 @@ def _all_limits(inputs: Inputs) -> Iterator[Limit]:
         LLM_CALLS,
         EVERY_ENGINE,
         "{} * ({} * {} // {})",
-        tuple(inputs[key] for key in (keys.MAX_NUM_SEQS, keys.N_GPUS_PER_NODE, keys.NNODES, keys.TENSOR_PARALLEL)),
+        (keys.MAX_NUM_SEQS, keys.N_GPUS_PER_NODE, keys.NNODES, keys.TENSOR_PARALLEL),
+        inputs,
         lambda seqs, gpus, nodes, tp: seqs * (gpus * nodes // tp),
         keys.MAX_NUM_SEQS,
     )
@@ -186,25 +186,27 @@ def _optional(inputs: Inputs) -> Iterator[Limit]:
         yield _given("inference_tracker_threads", RUNNING_EPISODES, (RELEASED,), threads, keys.TRACKER_THREADS)
     if inputs[keys.OPEN_SLOTS].known != UNKNOWN:
         yield _given("open_slots", RUNNING_EPISODES, SWARM_ENGINES, inputs[keys.OPEN_SLOTS], keys.MAX_ENV_WORKER)
-    processes = (inputs[keys.FASTAPI_THREADS], inputs[keys.FASTAPI_PROCESSES])
-    if all(item.known != UNKNOWN for item in processes):
+    processes = (keys.FASTAPI_THREADS, keys.FASTAPI_PROCESSES)
+    if all(inputs[key].known != UNKNOWN for key in processes):
         yield _computed(
             "fastapi_threads",
             LLM_CALLS,
             (RELEASED,),
             "{} * {}",
             processes,
+            inputs,
             lambda threads, processes: threads * processes,
             keys.FASTAPI_THREADS,
         )
-    throttle = (inputs[THROTTLE_RATIO], inputs[keys.TRAIN_BATCH_SIZE], inputs[keys.NUM_REPEAT], inputs[keys.CLIENTS])
-    if all(item.known != UNKNOWN for item in throttle):
+    throttle = (THROTTLE_RATIO, keys.TRAIN_BATCH_SIZE, keys.NUM_REPEAT, keys.CLIENTS)
+    if all(inputs[key].known != UNKNOWN for key in throttle):
         yield _computed(
             "throttle_policy",
             RUNNING_EPISODES,
             SWARM_ENGINES,
             "ceil({} * {}) * {} * {} clients",
             throttle,
+            inputs,
             lambda ratio, batch, repeat, clients: math.ceil(ratio * batch) * repeat * clients,
             "SwarmThrottlePolicy.ratio or expected_batch_size",
         )
@@ -223,14 +225,18 @@ def _computed(
     caps: str,
     engines: tuple[str, ...],
     pattern: str,
-    parts: tuple[Input, ...],
+    of: tuple[str, ...],
+    inputs: Inputs,
     formula: Any,
     raised_by: str,
 ) -> Limit:
-    """Return a limit that is ``formula`` of ``parts``; unknown if a part is, assumed if a part is."""
-    text = pattern.format(*("?" if part.known == UNKNOWN else part.value for part in parts))
-    where = "; ".join(dict.fromkeys(part.source for part in parts))
+    """Return a limit that is ``formula`` of the inputs ``of``; unknown if one of them is, assumed if one is."""
+    parts = [inputs[key] for key in of]
+    text = pattern.format(
+        *(key.rpartition(".")[2] if inputs[key].known == UNKNOWN else inputs[key].value for key in of)
+    )
     if any(part.known == UNKNOWN for part in parts):
-        return Limit(name, None, caps, engines, f"{text}: {where}", UNKNOWN, raised_by)
+        return Limit(name, None, caps, engines, f"{text}: not given", UNKNOWN, raised_by)
+    where = "; ".join(dict.fromkeys(part.source for part in parts))
     known = ASSUMED if any(part.known == ASSUMED for part in parts) else KNOWN
     return Limit(name, formula(*(part.value for part in parts)), caps, engines, f"{text}: {where}", known, raised_by)
