@@ -35,7 +35,7 @@ def skills_around(files: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _is_skill(folder: Path) -> bool:
-    return folder.is_dir() and any(name.lower() == "skill.md" for name in os.listdir(folder))
+    return folder.is_dir() and any(entry.name.lower() == "skill.md" for entry in folder.iterdir())
 
 
 def deleted() -> list[Path]:
