@@ -186,13 +186,26 @@ def test_sarif_is_written_although_the_job_fails(runner: Runner, workspace: Path
     assert annotations(done.stdout)
 
 
-def test_what_an_engine_needs_is_installed_if_scripts_are_run(runner: Runner, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("run", "extra"), [("true", "[engine]"), ("false", "")])
+def test_what_an_engine_needs_is_installed_if_scripts_are_run(
+    runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str, extra: str
+) -> None:
+    """That alone is looked at here: a python that only tells what it is asked to install."""
+    stub = tmp_path / "python"
+    stub.write_text("""#!/bin/sh
+mkdir -p "$3/bin"
+cat > "$3/bin/python" <<'END'
+#!/bin/sh
+for word; do echo "$word"; done
+END
+chmod +x "$3/bin/python"
+""")
+    stub.chmod(0o755)
+    monkeypatch.setitem(SETUP_PYTHON, "python-path", str(stub))
     (install,) = (step for step in ACTION["runs"]["steps"] if step.get("name") == "Install")
-    more = {"RUNNER_TEMP": str(tmp_path), "PIP_DRY_RUN": "1", "PIP_REPORT": str(tmp_path / "report.json")}
-    done = runner.step(install, tmp_path, {"run": "true"}, **more)
+    done = runner.step(install, tmp_path, {"run": run}, RUNNER_TEMP=str(tmp_path / "temp"))
     assert done.returncode == 0, done.stdout
-    found = json.loads((tmp_path / "report.json").read_text())["install"]
-    assert [package["requested_extras"] for package in found if package["is_direct"]] == [["engine"]]
+    assert done.stdout.splitlines()[-1] == f"{runner.action}{extra}"
 
 
 @pytest.mark.parametrize("path", ["", "\n"])
