@@ -92,14 +92,17 @@ class Document:
     """Whether there is an anchor, alias, tag, flow collection, or a quoted value over several lines."""
     duplicate: Node | None = None
     """A key that its mapping has already, if any."""
-    _anchors: dict[str, Node] | None = None
+    _anchors: dict[str, list[Node]] | None = None
     _lines: dict[str, int] | None = None
 
     @property
-    def anchors(self) -> dict[str, Node]:
-        """The nodes that have an anchor, by its name (the last one of a name)."""
+    def anchors(self) -> dict[str, list[Node]]:
+        """The nodes that have an anchor, by its name, in the order of the text."""
         if self._anchors is None:
-            self._anchors = {node.anchor: node for node in self.root.walk() if node.anchor} if self.root else {}
+            self._anchors = {}
+            for node in self.root.walk() if self.root and self.odd else ():
+                if node.anchor:
+                    self._anchors.setdefault(node.anchor, []).append(node)
         return self._anchors
 
     def value(self, key: str) -> Node | None:
@@ -108,8 +111,10 @@ class Document:
         return self.resolve(node) if node else None
 
     def resolve(self, node: Node) -> Node:
-        """Return the node that an alias stands for, or the node itself."""
-        return self.anchors.get(node.value, node) if node.kind == "alias" else node
+        """Return the node that an alias stands for, the last before it of its name, or the node itself."""
+        if node.kind != "alias":
+            return node
+        return next((found for found in reversed(self.anchors.get(node.value, [])) if found.start < node.start), node)
 
     def line(self, key: str) -> int:
         """Return the line (from 0) of a key of the root mapping; -1, the line of the fence, if it is absent."""
