@@ -53,6 +53,11 @@ class SkillFolder:
         """The folder's own name, even if it was given as ``.``."""
         return self.path.name or self.path.resolve().name
 
+    @property
+    def personal(self) -> bool:
+        """Whether it stands in a user's or a project's ``.claude/skills`` itself, and not in a plugin's folder."""
+        return self.path.parent.parts[-2:] == (".claude", "skills")
+
 
 def find_skills(path: Path) -> Iterator[SkillFolder]:
     """Yield the skills at and below ``path``: a SKILL.md, its folder, or any folder above.

@@ -104,20 +104,24 @@ class NpxSkills:
     def ask(self, skills: Path) -> Answer:
         """Return what is offered (by the shown names: the output has no folders) and what is skipped."""
         env = environment(skills.parent / "npx-home", PATH=f"{self.bin}:{os.environ['PATH']}")
-        done = subprocess.run(
-            [str(self.bin / "skills"), "add", str(skills), "--list"],
-            cwd=skills,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        offered, skipped = skills.parent / "npx-offered", skills.parent / "npx-skipped"
+        with offered.open("wb") as out, skipped.open("wb") as err:  # it would not wait for a pipe that is full
+            subprocess.run(
+                [str(self.bin / "skills"), "add", str(skills), "--list"],
+                cwd=skills,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                timeout=SECONDS,
+                check=False,
+            )
         answer = Answer()
-        for match in re.finditer(r"^⚠ Skipped (.*)/SKILL\.md — (.*)$", done.stderr + done.stdout, re.MULTILINE):
+        for match in re.finditer(
+            r"^⚠ Skipped (.*)/SKILL\.md — (.*)$", skipped.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             answer.refused[Path(match[1]).name] = match[2]
-        shown = done.stdout.partition("Available Skills")[2]
+        shown = offered.read_text(encoding="utf-8").partition("Available Skills")[2]
         rows = [row for row in (line.removeprefix("│") for line in shown.split("\n")) if row.strip()]
         for name, description in pairwise(rows):
             if name.startswith("    ") and not name.startswith("     ") and description.startswith("      "):
@@ -152,16 +156,21 @@ class ClaudeCode:
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 
-    def ask(self, plugin: Path) -> Answer:
-        """Return the skills that the running program tells its model of, by their ids."""
+    def ask(self, folder: Path) -> Answer:
+        """Return the skills that the running program tells its model of, by their ids.
+
+        ``folder`` is a plugin (see ``plugin``), or a project whose skills lie in ``.claude/skills``.
+        The name is the one that stands in parentheses, or nothing.
+        """
+        empty = folder.parent / "empty"
+        empty.mkdir(exist_ok=True)
+        is_plugin = (folder / ".claude-plugin").exists()
         with stub_api() as (url, requests):
-            empty = plugin.parent / "empty"
-            empty.mkdir(exist_ok=True)
             subprocess.run(
-                [str(self.program), "-p", "hi", "--plugin-dir", str(plugin)],
-                cwd=empty,
+                [str(self.program), "-p", "hi", *(["--plugin-dir", str(folder)] if is_plugin else [])],
+                cwd=empty if is_plugin else folder,
                 env=environment(
-                    plugin.parent / "claude-home",
+                    folder.parent / "claude-home",
                     ANTHROPIC_BASE_URL=url,
                     ANTHROPIC_API_KEY="none",
                     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
@@ -175,8 +184,10 @@ class ClaudeCode:
                 check=False,
             )
         answer = Answer()
-        for match in re.finditer(r"^- q:([A-Za-z0-9_-]+)(?: \(q:.*?\))?: (.*)$", _told(requests), re.MULTILINE):
-            answer.listed[match[1]] = (match[1], match[2])
+        prefix = "q:" if is_plugin else ""
+        lines = re.compile(rf"^- {prefix}([^ :]+)(?: \({prefix}(.*?)\))?: (.*)$", re.MULTILINE)
+        for match in lines.finditer(_told(requests)):
+            answer.listed[match[1]] = (match[2] or "", match[3])
         return answer
 
 

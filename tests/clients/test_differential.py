@@ -7,7 +7,6 @@ asks about more, ``AGENTJET_SKILLS_SEED`` about others.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,8 @@ from tests.clients.skill_files import Generated, generate
 
 COUNT = int(os.environ.get("AGENTJET_SKILLS_FILES", "250"))
 SEED = int(os.environ.get("AGENTJET_SKILLS_SEED", "7"))
+TAKEN = frozenset({"run", "init", "loop", "simplify"})
+"""Words of the generator that are commands of Claude Code's own: no skill shows them as its title."""
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,11 @@ def lay(files: list[Generated], skills: Path) -> Path:
 
 def readings(client: str, skills: Path) -> dict[str, Reading]:
     return {folder.path.name: CLIENTS[client](read_skill(folder)) for folder in find_skills(skills)}
+
+
+def words(text: str) -> str:
+    """Return a shown text with every run of blanks as one: the lists that the clients print leave no other trace."""
+    return " ".join(text.split())
 
 
 def differences(files: list[Generated], ours: dict[str, object], theirs: dict[str, object]) -> list[str]:
@@ -60,14 +66,20 @@ def test_codex_lists_and_refuses_what_we_say(files, codex, tmp_path):
     assert set(answer.refused) == {folder for folder in ours if ours[folder] is None}
 
 
-def test_claude_code_tells_its_model_what_we_say(files, claude_code, tmp_path):
-    skills = lay(files, tmp_path / "plugin" / "skills")
-    answer = claude_code.ask(claude_code.plugin(tmp_path / "plugin"))
+@pytest.mark.parametrize("where", ["plugin/skills", "project/.claude/skills"])
+def test_claude_code_tells_its_model_what_we_say(where, files, claude_code, tmp_path):
+    skills = lay(files, tmp_path / where)
+    root = tmp_path / Path(where).parts[0]
+    answer = claude_code.ask(claude_code.plugin(root) if root.name == "plugin" else root)
     told = readings("claude-code", skills)
     ours = {folder: not any(reason.lost for reason in reading.reasons) for folder, reading in told.items()}
     assert differences(files, ours, {folder: folder in answer.listed for folder in ours}) == []
-    shown = {folder: str(told[folder].description).split() for folder in answer.listed if told[folder].description}
-    assert differences(files, shown, {folder: answer.listed[folder][1].split() for folder in shown}) == []
+    shown = {folder: words(str(told[folder].description)) for folder in ours if ours[folder]}
+    assert differences(files, shown, {folder: words(answer.listed[folder][1]) for folder in shown}) == []
+    beside = {folder: title for folder, (title, _) in answer.listed.items() if folder in ours and title}
+    assert differences(files, {folder: told[folder].title for folder in beside}, beside) == []
+    titles = {told[folder].title for folder in shown} - {None, *(title for title in TAKEN if root.name == "project")}
+    assert titles - set(beside.values()) == set()  # of several skills with one title only the first shows it
 
 
 def test_claude_plugin_validate_fails_to_parse_what_we_say(files, claude_code, tmp_path):
@@ -92,8 +104,13 @@ def test_npx_skills_offers_and_skips_what_we_say(files, npx_skills, tmp_path):
     hidden = {folder for folder, reading in told.items() if any(r.rule == "metadata-internal" for r in reading.reasons)}
     ours = {folder: reading.verdict == "rejects" for folder, reading in told.items() if folder not in hidden}
     assert differences(files, ours, {folder: folder in answer.refused for folder in ours}) == []
-    names = {reading.name for reading in told.values() if reading.verdict != "rejects"}
-    assert {re.sub(r"\s+", " ", str(name)) for name in names} == {re.sub(r"\s+", " ", name) for name in answer.listed}
+    offered = {
+        words(f"{reading.name} {reading.description}") for reading in told.values() if reading.verdict != "rejects"
+    }
+    shown = {words(f"{name} {description}") for name, description in answer.listed.values()}
+    assert shown - offered == set()
+    names = {words(str(reading.name)) for reading in told.values() if reading.verdict != "rejects"}
+    assert names == {words(name) for name in answer.listed}  # of several skills with one name only the first is offered
 
 
 def test_skills_ref_accepts_and_refuses_what_we_say(files, tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.pack import SCHEMAS
 from skillpack.validate.checks.skill import Skill
-from skillpack.validate.clients.yaml12 import kind_of, shown_value
+from skillpack.validate.clients.javascript import kind_of, shown_value
 from skillpack.validate.problems import Problem, problem
 from skillpack.validate.rules import rules
 from skillpack.validate.tree import Document, Node

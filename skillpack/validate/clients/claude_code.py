@@ -2,26 +2,33 @@
 
 A skill's identity is its folder. The frontmatter ends at the first ``---`` after the opening
 line, wherever that stands, and is read by Bun's YAML parser; where that fails, one-line values
-with special characters are quoted and tabs become blanks. A skill without a readable
-description is kept as a slash command that the model never hears of.
+with special characters are quoted and tabs become blanks.
+
+What becomes of a skill without a readable description depends on where it stands. In ``.claude/skills``,
+a user's or a project's, the first line of its body serves for one. In a plugin the skill is kept as a
+slash command that the model never hears of, unless ``when_to_use`` is there.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from skillpack.validate.causes import cause_of
+from skillpack.validate.clients.javascript import BLANKS, kind_of, shown_value, trim
 from skillpack.validate.clients.reading import Reading
-from skillpack.validate.clients.yaml12 import kind_of, read_yaml12, shown_value
-from skillpack.validate.source import Block, SkillFile
+from skillpack.validate.clients.yaml12 import read_yaml12
+from skillpack.validate.source import BOM, Block, SkillFile
 from skillpack.validate.tree import Document, Node, read_yaml
 
 LISTING_LIMIT = 1536
 """UTF-16 units that a skill's line in the listing may have; a longer one is cut (skillListingMaxDescChars)."""
 
-_BLANKS = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What JavaScript's ``trim`` takes off and its ``\\s`` matches."""
-_FENCES = re.compile(rf"\A\ufeff?---[{_BLANKS}]*\n(.*?)---", re.DOTALL)
+BODY_LIMIT = 100
+"""UTF-16 units that a description taken from the body may have."""
+
+_FENCES = re.compile(rf"\A\ufeff?---[{BLANKS}]*\n(.*?)---", re.DOTALL)
+_HEADING = re.compile(rf"\A#+[{BLANKS}]+")
 _PAIR = re.compile(r"([A-Za-z_-]+):\s+([^\r\n\u2028\u2029]+)")
 _QUOTED = re.compile(r"""".*"|'.*'""")
 _SPECIAL = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
@@ -36,24 +43,24 @@ def read(skill: SkillFile) -> Reading:
     folder = skill.folder
     if folder.file_name != "SKILL.md":
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
-    if folder.file_is_link:
+    if folder.file_is_link and not folder.personal:
         return reading.reject("file-symlink", "does not read a SKILL.md that is a symlink")
     if folder.astray:
         return reading.reject("folder-deep", "looks for skills one folder deep")
     if skill.unreadable:
         return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
-    reading.name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.name)
+    reading.name = folder.name if folder.personal else re.sub(r"[^A-Za-z0-9_-]", "-", folder.name)
     block = cut(skill)
     if block is None:
         rule, line = skill.why_no_block()
-        reading.lose(rule, "finds no frontmatter", line)
+        _describe_by_body(skill, skill.text.removeprefix(BOM), reading, rule, "finds no frontmatter", line)
         return reading
     if skill.cut_short(block):
         line = block.file_line(block.text.count("\n"))
         reading.change("fence-in-value", "ends the frontmatter at the first ---, inside of a value", line)
     document = _document(skill, block, reading)
     if document is not None:
-        _read_fields(block, document, reading, folder.name)
+        _read_fields(skill, block, document, reading)
     return reading
 
 
@@ -88,22 +95,36 @@ def _is_list(value: str) -> bool:
 
 def _document(skill: SkillFile, block: Block, reading: Reading) -> Document | None:
     """Return the mapping that was read, perhaps after the repair, or None if the skill is left without any."""
+    body = skill.text[block.end :]
     document = read_yaml12(skill.yaml, block.text, bun=True)
     if document.fault is not None:
         rule, line = cause_of(block.text, document.fault)
         document = read_yaml12(skill.yaml, repair(block.text), bun=True)
         if document.fault is not None:
-            reading.lose(rule, "cannot read the YAML", block.file_line(line))
+            _describe_by_body(skill, body, reading, rule, "cannot read the YAML", block.file_line(line))
             return None
         reading.change(rule, "has to quote the value itself", block.file_line(line))
     root = document.root
     if document.documents > 1 or (root is not None and root.kind != "map" and kind_of(root) != "null"):
-        reading.lose("frontmatter-mapping", "finds no key: value lines", block.line + 1)
+        _describe_by_body(skill, body, reading, "frontmatter-mapping", "finds no key: value lines", block.line + 1)
         return None
     return document
 
 
-def _read_fields(block: Block, document: Document, reading: Reading, folder: str) -> None:
+def _describe_by_body(
+    skill: SkillFile, body: str, reading: Reading, rule: str, why: str, line: int, when: str = ""
+) -> None:
+    """Note what becomes of a skill without a description, and the one that is shown instead, if any."""
+    if not skill.folder.personal and not when:
+        reading.lose(rule, why, line)
+        return
+    reading.change(rule, f"{why} and takes the first line of the body for a description", line)
+    first = next((line for line in map(trim, body.split("\n")) if line), "")
+    first = _HEADING.sub("", first) or ("Skill" if skill.folder.personal else "Plugin skill")
+    reading.description = listing(_shortened(first, BODY_LIMIT, "...") + when)
+
+
+def _read_fields(skill: SkillFile, block: Block, document: Document, reading: Reading) -> None:
     def change(rule: str, key: str, text: str) -> None:
         reading.change(rule, text, block.file_line(document.line(key)))
 
@@ -113,31 +134,45 @@ def _read_fields(block: Block, document: Document, reading: Reading, folder: str
     if kind_of(name) in ("undefined", "null"):
         change("name-missing", "name", "calls the skill by its folder")
     elif shown_value(name) != reading.name:
-        change("name-folder", "name", f"calls the skill by its folder, {reading.name}")
-    node = document.value("description")
+        reading.title = _title(shown_value(name))
+        beside = "shows the name beside it" if reading.title else "drops the name"
+        change("name-folder", "name", f"calls the skill by its folder, {reading.name}, and {beside}")
+    node, hint = document.value("description"), document.value("when_to_use")
     written = shown_value(node) if node is not None and kind_of(node) not in ("null", "array", "object") else ""
-    hint = document.value("when_to_use")
     when = "" if kind_of(hint) == "null" else shown_value(hint)
+    when = f" - {when}" if trim(when) else ""
     line = block.file_line(document.line("description"))
-    if not written.strip(_BLANKS):
-        rule = "description-type" if kind_of(node) in ("array", "object") else "description-missing"
-        if when.strip(_BLANKS):
-            reading.change(rule, "takes the first words of the body for a description", line)
-        else:
-            reading.lose(rule, "finds no description", line)
-        return
-    listed = written.strip(_BLANKS) + (f" - {when}" if when.strip(_BLANKS) else "")
-    reading.description = shown = listing(listed)
     if _truth(document.value("disable-model-invocation")):
+        reading.description = listing(trim(written) + when)
         line = block.file_line(document.line("disable-model-invocation"))
         reading.lose("model-invocation", "does as the file asks", line)
+    elif not trim(written):
+        rule = "description-type" if kind_of(node) in ("array", "object") else "description-missing"
+        _describe_by_body(skill, skill.text[block.end :], reading, rule, "finds no description", line, when)
+        return
     else:
+        listed = trim(written) + when
+        reading.description = listing(listed)
         if node is not None and node.end >= len(document.text):
             written = written.removesuffix("\n")  # the fence's line break, not the value's
-        for rule, text in _listing_changes(written, listed, shown):
+        for rule, text in _listing_changes(written, listed, reading.description):
             change(rule, "description", text)
     if node is not None and written != node.value and node.plain:
         change("description-type", "description", f"takes {node.value} for a number and shows {written}")
+
+
+def _title(name: str) -> str | None:
+    """Return the name as it is shown in parentheses behind the folder's, or None if it is not fit to be shown."""
+    fit = all(character in "._:-" or unicodedata.category(character)[0] in "LNM" for character in name)
+    return name if name and fit else None
+
+
+def _shortened(text: str, limit: int, tail: str) -> str:
+    """Cut a text to so many UTF-16 units, the tail among them."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    if len(units) <= 2 * limit:
+        return text
+    return units[: 2 * (limit - len(tail))].decode("utf-16-le", "replace") + tail
 
 
 def _type_faults(document: Document) -> list[tuple[str, str, str]]:
@@ -171,10 +206,7 @@ def _truth(node: Node | None) -> bool:
 def listing(text: str) -> str:
     """Return a description as the model sees it: unseen characters as blanks, < and > escaped, cut to the limit."""
     text = _UNSEEN.sub(" ", text).replace("<", "&lt;").replace(">", "&gt;")
-    units = text.encode("utf-16-le", "surrogatepass")
-    if len(units) // 2 > LISTING_LIMIT:
-        text = units[: 2 * (LISTING_LIMIT - 1)].decode("utf-16-le", "replace") + "…"
-    return text
+    return _shortened(text, LISTING_LIMIT, "…")
 
 
 def _listing_changes(written: str, listed: str, shown: str) -> list[tuple[str, str]]:
@@ -183,6 +215,6 @@ def _listing_changes(written: str, listed: str, shown: str) -> list[tuple[str, s
         changes.append(("description-listing", f"shows its model the first {LISTING_LIMIT - 1} characters only"))
     if "<" in listed or ">" in listed:
         changes.append(("description-angle", "shows its model &lt; and &gt; for < and >"))
-    if _UNSEEN.search(listed) or written != written.strip(_BLANKS):
+    if _UNSEEN.search(listed) or written != trim(written):
         changes.append(("description-space", "shows its model the description on one line"))
     return changes

@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 
 from skillpack.validate.causes import cause_of
+from skillpack.validate.clients.javascript import falsy, kind_of, shown_value, trim
 from skillpack.validate.clients.reading import Reading
-from skillpack.validate.clients.yaml12 import falsy, kind_of, read_yaml12, shown_value
+from skillpack.validate.clients.yaml12 import read_yaml12
 from skillpack.validate.source import Block, SkillFile
 from skillpack.validate.tree import Document
 
 MAX_DEPTH = 5
 _FENCES = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n---", re.DOTALL)
-_ESCAPES = re.compile(
-    r"\x1b\].*?(?:\x07|\x1b\\)|\x1b[P^_].*?\x1b\\|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[ -~]|[\x80-\x9f\x7f]"
-    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f]",
-    re.DOTALL,
+_ESCAPES = (
+    re.compile(r"\x1b\].*?(?:\x07|\x1b\\)", re.DOTALL),
+    re.compile(r"\x1b[P^_].*?\x1b\\", re.DOTALL),
+    re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]"),
+    re.compile(r"\x1b[ -~]"),
+    re.compile(r"[\x80-\x9f\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]"),
 )
+"""Terminal codes, in the order in which they are taken out."""
 
 
 def read(skill: SkillFile) -> Reading:
@@ -79,4 +83,6 @@ def cut(skill: SkillFile) -> Block | None:
 
 def clean(text: str) -> str:
     """Return a value as it is shown: terminal codes gone, line breaks as blanks, trimmed."""
-    return re.sub(r"[\r\n]+", " ", _ESCAPES.sub("", text)).strip()
+    for escape in _ESCAPES:
+        text = escape.sub("", text)
+    return trim(re.sub(r"\n+", " ", text))

@@ -28,6 +28,8 @@ class Reading:
 
     name: str | None = None
     description: str | None = None
+    title: str | None = None
+    """Another name that is shown beside the name, in parentheses."""
     reasons: list[Reason] = field(default_factory=list)
 
     @property

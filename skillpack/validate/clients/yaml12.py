@@ -11,16 +11,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from skillpack.validate.clients import shield
-from skillpack.validate.tree import NULLS, Document, Fault, Node
+from skillpack.validate.clients.javascript import CORE
+from skillpack.validate.tree import Document, Fault, Node
 
-MAX_DEPTH = 100
-"""Lists within lists that are shown; nobody writes more, and the stack has an end."""
-
-_CORE = "tag:yaml.org,2002:"
 _ANCHOR = re.compile(r"(?<=[ \t])&[^\s,\[\]{}]+")
 _TAG = re.compile(r"(?<=[ \t])!(?!<)[^\s,\[\]{}!\"%^|`\\]+(?=\s|$)")
 _TAG_OF_BUN = re.compile(r"(?<=[ \t])!(?=[A-Za-z0-9-])[^\s,\[\]{}!\"%|`]+(?=\s|$)")
-_KNOWN_TO_BUN = re.compile(rf"!|(?:!|{re.escape(_CORE)})[A-Za-z0-9-].*|(?!!)\S+:.*")
+_KNOWN_TO_BUN = re.compile(rf"!|(?:!|{re.escape(CORE)})[A-Za-z0-9-].*|(?!!)\S+:.*")
 _END = re.compile(r"^\.\.\.\s*$", re.MULTILINE)
 _EMPTY_KEY = re.compile(r"(^ *(?:- +)*|[\[{,] *):(?=[ \t\n]|$)", re.MULTILINE)
 _EMPTY_VALUE = re.compile(r":(?=[,\[\]{}])")
@@ -29,12 +26,6 @@ _LEADING_COMMA = re.compile(r"(^ *(?:- +)*|: +),", re.MULTILINE)
 _TAB_CONTENT = re.compile(r"(?<=\n)( +)\t(?=[ \t]*\S)")
 _TAB_CLOSE = re.compile(r"^\t[ \t]*(?=[\]}])", re.MULTILINE)
 _HEADER = re.compile(r"(?:^|[ \t])[|>][-+\d]{0,2}[ \t]*(?:[ \t]#.*)?$")
-
-_BOOLEAN = re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE")
-_NUMBER = re.compile(
-    r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?[0-9]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
 
 
 def read_yaml12(read: Callable[[str], Document], text: str, *, bun: bool = False) -> Document:
@@ -49,57 +40,6 @@ def read_yaml12(read: Callable[[str], Document], text: str, *, bun: bool = False
         document = read(laxer)
     fault = document.fault or _fault(document, bun)
     return Document(document.text, fault=fault) if fault else document
-
-
-def kind_of(node: Node | None) -> str:
-    """Return the type a resolved node has in JavaScript: undefined, null, boolean, number, string, array or object."""
-    if node is None:
-        return "undefined"
-    if node.kind != "scalar":
-        return "array" if node.kind == "seq" else "object"
-    tag = node.tag.removeprefix(_CORE) if node.tag else ""
-    if node.style or (tag and tag not in ("int", "float", "bool", "null")):
-        return "number" if tag in ("int", "float") and _NUMBER.fullmatch(node.value) else "string"
-    if node.value in NULLS:
-        return "null"
-    if _BOOLEAN.fullmatch(node.value):
-        return "boolean"
-    return "number" if _NUMBER.fullmatch(node.value) else "string"
-
-
-def shown_value(node: Node | None, depth: int = 0) -> str:
-    """Return a scalar or list as JavaScript's ``String()`` would, odd characters back in place."""
-    if node is None:
-        return ""
-    if node.kind == "map":
-        return "[object Object]"
-    if node.kind == "seq":
-        return ",".join(shown_value(item, depth + 1) for item in node.items) if depth < MAX_DEPTH else ""
-    kind = kind_of(node)
-    if kind == "number":
-        return _shown_number(node.value.lower())
-    return node.value.lower() if kind == "boolean" else shield.take(node.value)
-
-
-def _shown_number(text: str) -> str:
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text.removeprefix("+"))
-    if digits in (".inf", ".nan"):
-        return sign + "Infinity" if digits == ".inf" else "NaN"
-    if digits[:2] in ("0x", "0o"):
-        return sign + str(int(digits, 0))
-    number = float(digits)
-    return sign + (str(int(number)) if number.is_integer() and number < 1e21 else repr(number))
-
-
-def falsy(node: Node | None) -> bool:
-    """Tell whether JavaScript takes a resolved node for false."""
-    kind = kind_of(node)
-    if node is None or kind in ("undefined", "null"):
-        return True
-    if kind == "number":
-        digits = node.value.lower().lstrip("+-")
-        return digits == ".nan" or not digits.partition("e")[0].strip("0.ox")
-    return (kind == "boolean" and node.value.lower() == "false") or (kind == "string" and not node.value)
 
 
 def _laxer(text: str, fault: Fault, bun: bool) -> str:
@@ -157,8 +97,8 @@ def _fault(document: Document, bun: bool) -> Fault | None:
             return Fault(node.line, node.column, f"unresolved alias {node.value}")
         if node.anchor:
             anchors.add(node.anchor)
-        if node.tag and (node.tag.startswith(f"{_CORE}!") or (bun and not _KNOWN_TO_BUN.fullmatch(node.tag))):
-            return Fault(node.line, node.column, f"unknown tag {node.tag.removeprefix(_CORE)}", "yaml-tag")
+        if node.tag and (node.tag.startswith(f"{CORE}!") or (bun and not _KNOWN_TO_BUN.fullmatch(node.tag))):
+            return Fault(node.line, node.column, f"unknown tag {node.tag.removeprefix(CORE)}", "yaml-tag")
         seen: set[str] = set()
         for key, _ in node.pairs if not bun else ():
             if key.kind == "scalar" and key.value in seen:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
-from skillpack.validate.clients.yaml12 import kind_of
+from skillpack.validate.clients.javascript import kind_of
 from skillpack.validate.tree import Document, Node, read_yaml
 
 _PAIR = re.compile(r"^(?P<head>[ ]*(?:- +)?[A-Za-z_][\w.-]*:)(?P<gap>[ \t\u00a0]+)(?P<value>\S.*?)[ \t]*$")
