@@ -1,4 +1,4 @@
-"""The graph of a skill's files: links, anchors, files that are named and files that are not."""
+"""Links, anchors and files that a skill's pages name: do they lead somewhere."""
 
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from urllib.parse import unquote
 
 from skillpack.validate.checks.commands import SHELLS
 from skillpack.validate.checks.markdown import Link, scan
+from skillpack.validate.checks.reach import check_reach
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem, problem
 
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*:|^//")
-_PLACEHOLDER = re.compile(r"[{}<>$*|]|\.\.\.|…")
-_PARTS = "scripts|references|assets|templates|examples|agents|evals"
-_MENTION = re.compile(
-    rf"(?P<before>[^\s`'\"(\[,;=]*?)(?P<path>\b(?:{_PARTS})/(?:[\w.+-]+/)*[\w+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{{0,5}})(?![\w/*<{{\[])"
+_PLACEHOLDER = re.compile(r"[{}<>$*|]|\.\.\.|…|\bpath/to/")
+_FILE = re.compile(r"\.[A-Za-z0-9]{1,10}$")
+_OWN = frozenset({"references", "scripts", "assets"})
+"""The folders of the specification: a path in them is the skill's own, also where the folder is missing."""
+
+_MODELS = frozenset({"assets", "templates", "examples"})
+"""Folders of documents that are copied and filled in."""
+
+_NO_NAME = re.compile(
+    r"(?:your|my|some|other|new|the)[-_]?\w*|(?:script|file|module|reference|tool|skill)(?:[-_]?name)?\d*|foo|bar|baz|name|x|\w*xxx\w*"
 )
-_OWN_FOLDER = re.compile(r"(?:^|[/}\])>])$|\./$")
+"""What stands for a file's name in an example, without the extension."""
+
+_SKILL_PLACE = re.compile(r"skill|base|here|script|dirname|self|this", re.IGNORECASE)
+"""The names of variables and placeholders that people write for a skill's own folder."""
+
 _STARTED = re.compile(
-    r"(?:python[\d.]*|bash|sh|node|uv run|deno run|ruby|perl|\b[Rr]un|\b[Ee]xecute|[$>]\s*)\W{0,3}(?:\S+\s+)?$"
+    r"(?:python[\d.]*|bash|sh|node|uv run|deno run|ruby|perl|\b[Rr]un|\b[Ee]xecute|[$>]\s{0,9})"
+    r"\W{0,3}(?:\S{1,200}\s{1,9})?$"
 )
+_CD = re.compile(r"(?:^|[;&|(\s])cd\s+[\"']?(?P<place>[^\s;&|\"']+)")
+_BEFORE = re.compile(r"[^\s`'\"(\[,;=]{0,200}$")
+NEAR = 200
+"""Characters in front of a path that are looked at to tell whose it is and whether it is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +52,26 @@ class Mention:
 
 
 def check(skill: Skill) -> Iterator[Problem]:
-    """Yield problems of links, anchors, files named and not there, and files there and not named."""
+    """Yield problems of links, anchors, files named and not there, and files there and not named.
+
+    Looked at are SKILL.md, the documents in references/ and those that SKILL.md leads to; not so templates, whose
+    links are right where they will be copied to.
+    """
     main = skill.folder.file_name
-    documents = [file for file in skill.folder.files if file.endswith(".md") and file.count("/") <= 2 and file != main]
-    pages = [main, *(file for file in documents if file.startswith("references/") or "/" not in file)]
+    pages = [main, *(file for file in skill.folder.files if file.startswith("references/") and _is_page(file))]
     reached: dict[str, set[str]] = {}
-    for page in pages:
+    for page in pages:  # grows behind SKILL.md
         text, first = (skill.body, skill.body_line) if page == main else (skill.text(page).replace("\r\n", "\n"), 0)
         reached[page] = set()
         yield from _check_links(skill, page, text, first, reached[page])
         yield from _check_mentions(skill, page, text, first, reached[page])
-    yield from _check_reach(skill, main, reached)
+        if page == main:
+            pages += sorted(file for file in reached[page].difference(pages) if _is_page(file))
+    yield from check_reach(skill, reached)
+
+
+def _is_page(file: str) -> bool:
+    return file.lower().endswith((".md", ".mdx", ".markdown")) and file.partition("/")[0] not in _MODELS
 
 
 def _check_links(skill: Skill, page: str, text: str, first: int, reached: set[str]) -> Iterator[Problem]:
@@ -57,7 +82,7 @@ def _check_links(skill: Skill, page: str, text: str, first: int, reached: set[st
             continue
         line = first + link.line + 1
         if not target:
-            if anchor and unquote(anchor).lower() not in markdown.anchors():
+            if anchor and unquote(anchor).lower() not in markdown.anchors:
                 yield problem("anchor-missing", f"#{anchor}", line=line, file=page)
             continue
         file = _resolve(skill, page, unquote(target.partition("?")[0]))
@@ -65,9 +90,9 @@ def _check_links(skill: Skill, page: str, text: str, first: int, reached: set[st
             yield from _broken(skill, page, link, line)
             continue
         reached.add(file)
-        if anchor and file.endswith(".md"):
+        if anchor and _is_page(file):
             body = skill.body if file == skill.folder.file_name else skill.text(file).replace("\r\n", "\n")
-            if unquote(anchor).lower() not in scan(body).anchors():
+            if unquote(anchor).lower() not in scan(body).anchors:
                 yield problem("anchor-missing", link.target, line=line, file=page)
 
 
@@ -75,116 +100,105 @@ def _resolve(skill: Skill, page: str, target: str) -> str | None:
     """Return the skill's file or folder that a link on a page leads to, with its exact case, or None."""
     for base in (posixpath.dirname(page), ""):
         path = posixpath.normpath(posixpath.join(base, target))
-        if path in _paths(tuple(skill.folder.files)):
+        if path in skill.paths:
             return path
     return None
 
 
-@lru_cache(maxsize=4)
-def _paths(files: tuple[str, ...]) -> frozenset[str]:
-    """Return files and all folders that they lie in."""
-    found = {"."}
-    for file in files:
-        while file:
-            found.add(file)
-            file = posixpath.dirname(file)
-    return frozenset(found)
-
-
 def _broken(skill: Skill, page: str, link: Link, line: int) -> Iterator[Problem]:
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(link.target.partition("#")[0])))
+    target = unquote(link.target.partition("#")[0].partition("?")[0])
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
     if path.startswith(".."):
-        yield problem("link-outside", link.target, line=line, file=page)
-        return
-    looks_like_file = "." in posixpath.basename(path) or "/" in path
-    if looks_like_file:
+        other = posixpath.normpath(posixpath.join(skill.folder.path.as_posix(), path))
+        if skill.is_neighbour(other):
+            detail = f"{link.target}, another skill, there only where that is installed too"
+            yield problem("link-outside", detail, line=line, file=page, severity="info")
+        else:
+            yield problem("link-outside", link.target, line=line, file=page)
+    elif _FILE.search(target) or "/" in target.strip("/"):
         rule = "script-missing" if path.startswith("scripts/") else "link-missing"
-        yield problem(rule, link.target, line=line, file=page)
+        yield problem(rule, _with_likely(skill, link.target, path), line=line, file=page)
+
+
+def _with_likely(skill: Skill, named: str, path: str) -> str:
+    """Return what was named and, where the skill has a file of that name elsewhere, or in other case, its path."""
+    likely = next(iter(skill.by_name.get(posixpath.basename(path).lower(), ())), "")
+    return f"{named} (there is {likely})" if likely else named
 
 
 def mentions(skill: Skill, text: str) -> Iterator[Mention]:
     """Yield the skill's own files that a text names, as far as their paths say so."""
+    pattern = _mention(_OWN | {file.partition("/")[0] for file in skill.folder.files if "/" in file})
     for number, line in enumerate(text.split("\n")):
         if "/" not in line:
             continue
-        for match in _MENTION.finditer(line):
-            before = match["before"]
-            own = not before or _OWN_FOLDER.search(before) or before.endswith(f"{skill.folder.name}/")
-            if not own or "://" in before or (before.endswith("/") and _is_other_place(before, skill.folder.name)):
+        for match in pattern.finditer(line):
+            near = line[max(0, match.start() - NEAR) : match.start()]
+            before = _BEFORE.search(near)
+            place = before[0] if before else ""
+            if not _is_own(place, skill.folder.name):
                 continue
-            started = before == "./" or _STARTED.search(line[: match.start()]) is not None
-            yield Mention(match["path"], number, started)
+            started = place == "./" or _STARTED.search(near.removesuffix(place)) is not None
+            if started or not _in_speech(near.removesuffix(place)):
+                yield Mention(match["path"], number, started)
 
 
-def _is_other_place(before: str, name: str) -> bool:
-    """Tell whether a path's beginning is a place that cannot be the skill's own folder."""
-    last = before.rstrip("/").rpartition("/")[2]
-    return last not in (".", name) and not last.endswith(("}", ">", ")")) and not last.startswith("$")
+@lru_cache(maxsize=64)
+def _mention(folders: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of a path to a file in one of these folders."""
+    names = "|".join(sorted(map(re.escape, folders), key=len, reverse=True))
+    return re.compile(
+        rf"(?<![\w-])(?P<path>(?:{names})/(?:[\w.+-]{{1,100}}/){{0,8}}[\w+-]{{1,100}}(?:\.[\w+-]{{1,50}}){{0,4}}\.[A-Za-z]\w{{0,5}})"
+        r"(?![\w/*<{\[])"
+    )
+
+
+def _is_own(place: str, name: str) -> bool:
+    """Tell whether what stands directly in front of a path leads to the skill's own folder."""
+    if not place:
+        return True
+    if "://" in place or not place.endswith("/"):
+        return place[-1:] in "}])>"
+    last = place.rstrip("/").rpartition("/")[2]
+    stands_for = last.startswith("$") or last.endswith(("}", ">", ")", "]")) or last.isupper()
+    return last in (".", name) or (stands_for and _SKILL_PLACE.search(last) is not None)
+
+
+def _in_speech(before: str) -> bool:
+    """Tell whether the text before a path has an open double quote with words behind it: somebody's example words."""
+    quoted = before.replace("“", '"').replace("”", '"').split('"')
+    return len(quoted) % 2 == 0 and " " in quoted[-1].partition("`")[0].strip()
+
+
+def _elsewhere(skill: Skill, text: str) -> set[int]:
+    """Return the lines of code whose paths are not the skill's: no shell's, or behind a ``cd`` to another place."""
+    found: set[int] = set()
+    for code in scan(text).codes:
+        away = code.language not in SHELLS
+        for number, line in enumerate(code.lines, code.line):
+            moved = _CD.search(line) if "cd" in line else None
+            if moved:
+                place = moved["place"].rstrip("/")
+                away = not (_SKILL_PLACE.search(place) or place.endswith(skill.folder.name))
+            if away:
+                found.add(number)
+    return found
 
 
 def _check_mentions(skill: Skill, page: str, text: str, first: int, reached: set[str]) -> Iterator[Problem]:
-    files = frozenset(skill.folder.files)
-    told = {posixpath.normpath(link.target.partition("#")[0]) for link in scan(text).links}
-    shown: set[int] = set()  # lines of examples in other languages than a shell's
-    for code in scan(text).codes:
-        if code.language not in SHELLS:
-            shown.update(range(code.line, code.line + len(code.lines)))
+    markdown = scan(text)
+    elsewhere = _elsewhere(skill, text)
+    told = {posixpath.normpath(link.target.partition("#")[0]) for link in markdown.links}
     for mention in mentions(skill, text):
-        if mention.path in files:
+        if mention.path in skill.paths:
             reached.add(mention.path)
-        elif mention.line in shown:
-            continue
-        elif page == skill.folder.file_name and mention.path not in told:
+        elif mention.line not in elsewhere and page == skill.folder.file_name and mention.path not in told:
+            stem = posixpath.basename(mention.path).rpartition(".")[0]
+            if _NO_NAME.fullmatch(stem.lower()):
+                continue
             told.add(mention.path)
             is_script = mention.path.startswith("scripts/")
             severity = "" if is_script and mention.started else "warn"
             rule = "script-missing" if is_script else "link-missing"
-            yield problem(rule, mention.path, line=first + mention.line + 1, file=page, severity=severity)
-
-
-def _check_reach(skill: Skill, main: str, reached: dict[str, set[str]]) -> Iterator[Problem]:
-    """Yield problems of files that SKILL.md does not name, or only a file that it names does."""
-    named = skill.body + "\n" + skill.description
-    for file in skill.folder.files:
-        folder, _, base = file.rpartition("/")
-        if folder.split("/")[0] not in ("scripts", "references") or _is_support(base):
-            continue
-        if file in reached[main] or base in named or f"{folder}/*" in named or _imported(skill, file, folder):
-            continue
-        stem = base.rpartition(".")[0]
-        if folder.startswith("references") and (re.search(rf"{folder}/(?![\w])", named) or f"{folder}/{stem}" in named):
-            continue
-        through = next((page for page, found in reached.items() if page != main and file in found), None)
-        if through and file.endswith(".md"):
-            yield problem("reference-depth", f"{file}, only {through} names it", file=file)
-        elif not through and not _named_elsewhere(skill, base, file):
-            yield problem("file-unmentioned", file, file=file)
-
-
-def _is_support(base: str) -> bool:
-    return (
-        base.startswith(("_", ".", "test_"))
-        or base in ("requirements.txt", "package.json", "package-lock.json")
-        or base.endswith((".pyc", ".lock", ".toml"))
-    )
-
-
-def _imported(skill: Skill, file: str, folder: str) -> bool:
-    """Tell whether another script imports a Python module, or names a package's folder."""
-    if not file.endswith(".py"):
-        return folder.count("/") > 0
-    stem = file.rpartition("/")[2].removesuffix(".py")
-    pattern = re.compile(
-        rf"^\s*(?:from|import)\s+[\w.]*\b{re.escape(stem)}\b|import_module\(.*{re.escape(stem)}", re.MULTILINE
-    )
-    others = (other for other in skill.folder.files if other.endswith(".py") and other != file)
-    return folder.count("/") > 0 or any(pattern.search(skill.text(other)) for other in others)
-
-
-def _named_elsewhere(skill: Skill, base: str, file: str) -> bool:
-    others = (
-        other
-        for other in skill.folder.files
-        if other != file and other.endswith((".md", ".py", ".sh", ".js", ".ts", ".yaml", ".json"))
-    )
-    return any(base in skill.text(other) for other in others)
+            detail = _with_likely(skill, mention.path, mention.path)
+            yield problem(rule, detail, line=first + mention.line + 1, file=page, severity=severity)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 from functools import cached_property
 
 from skillpack.validate.problems import ignored
@@ -62,6 +64,40 @@ class Skill:
         block = self.source.written
         text = self.source.text[block.end :] if block else self.source.text.removeprefix(BOM)
         return text.replace("\r\n", "\n")
+
+    @cached_property
+    def named(self) -> str:
+        """What SKILL.md says: description and body."""
+        return self.description + "\n" + self.body
+
+    @cached_property
+    def lowered(self) -> str:
+        """The whole of SKILL.md in lower case."""
+        return self.source.text.lower()
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """Files of the skill and all folders that they lie in, relative, with ``/``; ``.`` for its own."""
+        found = {"."}
+        for file in self.folder.files:
+            while file and file not in found:
+                found.add(file)
+                file = posixpath.dirname(file)
+        return frozenset(found)
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        """Files of the skill by their base name in lower case."""
+        found: dict[str, list[str]] = {}
+        for file in self.folder.files:
+            found.setdefault(posixpath.basename(file).lower(), []).append(file)
+        return found
+
+    def is_neighbour(self, path: str) -> bool:
+        """Tell whether a path leads to something in a skill that lies beside this one."""
+        beside = os.path.dirname(self.folder.path)  # noqa: PTH120 - a link may hold any text
+        inside = os.path.relpath(path, beside).split("/")[0]
+        return inside != ".." and os.path.isfile(f"{beside}/{inside}/SKILL.md") and os.path.exists(path)  # noqa: PTH110, PTH113
 
     def line(self, key: str) -> int:
         """Return the line of SKILL.md, from 1, of a frontmatter key; 1 if it is absent."""
