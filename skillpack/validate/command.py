@@ -84,8 +84,8 @@ def validate_command(
         from skillpack.validate.fix import fix_skill
 
         for folder in list(_folders(paths)):
-            for change in fix_skill(folder):
-                click.echo(f"mended {change}", err=True)
+            for line in fix_skill(folder, clients or tuple(CLIENTS)):
+                click.echo(line, err=True)
     with check_skills(_folders(paths), clients or tuple(CLIENTS)) as outcome:
         if not no_run:
             outcome.run_scripts(python)

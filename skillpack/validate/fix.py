@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from skillpack.files import write_atomically
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.discover import SkillFolder
-from skillpack.validate.mend.layers import drop_controls, mend_encoding, mend_fences, mend_line_ends
-from skillpack.validate.mend.values import mend_nodes, mend_quotes, mend_tabs
+from skillpack.validate.mend.fences import mend_fences, split
+from skillpack.validate.mend.folder import hindrance, new_name
+from skillpack.validate.mend.layers import drop_controls, mend_encoding, mend_line_ends
+from skillpack.validate.mend.left import left_over, rank
+from skillpack.validate.mend.nodes import mend_nodes
+from skillpack.validate.mend.values import mend_blanks, mend_quotes
 from skillpack.validate.problems import ignored
+from skillpack.validate.rules import rule
 from skillpack.validate.source import SkillFile, read_skill
+from skillpack.validate.tree import read_yaml
 
 Step = Callable[[str], tuple[str, list[str]]]
 """Takes a text and returns it mended, with the rules that it broke."""
 
-
-PASSES = 4
+PASSES = 8
 
 
 def mend(data: bytes, folder: str, ignored: frozenset[str] = frozenset()) -> tuple[bytes, list[str]]:
@@ -36,16 +43,16 @@ def mend(data: bytes, folder: str, ignored: frozenset[str] = frozenset()) -> tup
 
 
 def _mend_once(data: bytes, folder: str, ignored: frozenset[str]) -> tuple[bytes, list[str]]:
-    text, broken = mend_encoding(data)
-    if ignored & set(broken):
+    decoded = mend_encoding(data)
+    if decoded is None or ignored & set(decoded[1]):
         return data, []
-    text, broken = _apply((mend_line_ends, mend_fences), text, broken, ignored)
-    end = text.find("\n---", 3)
-    if text.startswith("---\n") and end >= 4 and text[end + 4 : end + 5] in ("\n", ""):
-        block, broken = _apply((drop_controls, mend_tabs, mend_quotes), text[4:end], broken, ignored)
+    text, broken = _apply((mend_line_ends, mend_fences), *decoded, ignored)
+    parts = split(text)
+    if parts is not None:
+        block, broken = _apply((drop_controls, mend_blanks, mend_quotes), parts[0], broken, ignored)
         block, more = mend_nodes(block, folder, ignored)
         broken = broken + more
-        text = f"---\n{block}{text[end:]}"
+        text = f"---\n{block}{parts[1]}"
     return (text.encode(), broken) if broken else (data, [])
 
 
@@ -58,33 +65,102 @@ def _apply(steps: Sequence[Step], text: str, broken: list[str], ignored: frozens
     return text, broken
 
 
-def fix_skill(folder: SkillFolder) -> Iterator[str]:
-    """Mend a skill's file in place and yield what was done, a line each.
+def fix_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> Iterator[str]:
+    """Mend a skill in place; yield what was done, and what a person must do before these clients load it, a line each.
 
-    Nothing is written through a symlink that leads out of the folder the search began in, nor
-    where a client would then do worse.
+    Its file is mended and renamed to SKILL.md, its folder renamed where the specification refuses
+    its name. Nothing is written through a symlink, outside of the folder the search began in, over
+    another file, or where a client would then do worse. Never raises.
     """
-    root = folder.root.resolve()
-    if not folder.file.resolve().is_relative_to(root):
-        yield f"nothing in {folder.file}: it lies outside of {folder.root}"
-        return
-    if folder.file_name != "SKILL.md" and not folder.file_is_link:
-        target = folder.path / "SKILL.md"
-        os.rename(folder.file, target)  # noqa: PTH104 - also where only the case differs
-        yield f"{target}: renamed from {folder.file_name} [file-name]"
-        folder.file_name = "SKILL.md"
     skill = read_skill(folder)
-    marks = ignored(skill.text) or frozenset()
-    if skill.unreadable or "*" in marks:
+    if skill.unreadable:
+        yield f"left {folder.file}: {rule(skill.unreadable_rule).mend} [{skill.unreadable_rule}]"
         return
+    marks = ignored(_decoded(skill.data)) or frozenset()
+    if "*" in marks:
+        return
+    plan = _plan(skill, marks)
+    if plan is not None:
+        hindered = _hindered(folder)
+        if hindered:
+            yield f"left {folder.file}: {hindered}"
+            return
+        try:
+            skill = _carry_out(plan, folder)
+        except OSError as error:
+            yield f"left {folder.file}: it cannot be written ({error.strerror or error}); mend that and try again"
+            return
+        yield f"mended {skill.folder.file}: {', '.join(plan.rules)}"
+    if left := left_over(skill, clients):
+        yield f"left {skill.folder.file}: {left}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A skill as it is to be, and the rules that it broke before."""
+
+    skill: SkillFile
+    rules: list[str]
+
+
+def _plan(skill: SkillFile, marks: frozenset[str]) -> _Plan | None:
+    """Return the skill mended as far as no client does worse with it, or None if it is to stay as it is."""
+    folder, rules = skill.folder, list[str]()
+    if folder.file_name != "SKILL.md" and not folder.file_is_link and "file-name" not in marks:
+        rules.append(f"file-name (was {folder.file_name})")
+        folder = replace(folder, file_name="SKILL.md")
     data, broken = mend(skill.data, folder.name, marks)
-    if not broken or _worse(skill, data):
-        return
-    write_atomically(folder.file, data)
-    yield f"{folder.file}: {', '.join(broken)}"
+    wanted = new_name(folder, _name_in(data))
+    if wanted and "name-folder" not in marks and not hindrance(folder, wanted):
+        moved = replace(folder, path=folder.path.with_name(wanted))
+        again, more = mend(skill.data, wanted, marks)
+        renamed = f"name-folder (the folder was {folder.name})"
+        best = _Plan(SkillFile(moved, again), [*rules, renamed, *(name for name in more if name != "name-folder")])
+        if not _worse(skill, best.skill):
+            return best
+    plan = _Plan(SkillFile(folder, data), [*rules, *broken])
+    if _worse(skill, plan.skill):
+        plan = _Plan(SkillFile(folder, skill.data), rules)
+    return plan if plan.rules else None
 
 
-def _worse(before: SkillFile, data: bytes) -> bool:
-    after = SkillFile(before.folder, data)
-    ranks = {"loads": 0, "loads-with-changes": 1, "rejects": 2}
-    return any(ranks[read(after).verdict] > ranks[read(before).verdict] for read in CLIENTS.values())
+def _name_in(data: bytes) -> str:
+    """Return the name that a mended file gives the skill, or ""."""
+    parts = split(_decoded(data))
+    node = read_yaml(parts[0]).value("name") if parts else None
+    return node.value if node is not None and node.kind == "scalar" else ""
+
+
+def _decoded(data: bytes) -> str:
+    decoded = mend_encoding(data)
+    return decoded[0] if decoded else data.decode("utf-8", errors="replace")
+
+
+def _worse(before: SkillFile, after: SkillFile) -> bool:
+    return any(rank(read(after)) > rank(read(before)) for read in CLIENTS.values())
+
+
+def _hindered(folder: SkillFolder) -> str:
+    """Return why nothing may be written for a skill, or ""."""
+    if not folder.file.resolve().is_relative_to(folder.root.resolve()):
+        return f"it lies outside of {folder.root}; name its own folder"
+    if folder.file_is_link:
+        return "it is a symlink; put a regular file there [file-symlink]"
+    if not folder.file.stat().st_mode & 0o222:
+        return f"it is read-only; chmod u+w {folder.file} and try again"
+    return ""
+
+
+def _carry_out(plan: _Plan, folder: SkillFolder) -> SkillFile:
+    """Write the file, then rename it, then its folder: each at one stroke. Raises OSError."""
+    status = folder.file.stat()
+    if plan.skill.data != folder.file.read_bytes():
+        write_atomically(folder.file, plan.skill.data)
+        with suppress(PermissionError):
+            os.chown(folder.file, status.st_uid, status.st_gid)
+    wanted = plan.skill.folder
+    if wanted.file_name != folder.file_name:
+        os.rename(folder.file, folder.path / wanted.file_name)  # noqa: PTH104 - also where only the case differs
+    if wanted.path != folder.path:
+        os.rename(folder.path, wanted.path)  # noqa: PTH104
+    return plan.skill

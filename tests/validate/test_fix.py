@@ -80,9 +80,8 @@ def test_a_file_that_breaks_no_rule_stays_byte_for_byte():
 
 
 def test_only_what_is_broken_changes():
-    data = (
-        f"---\nname:   word-count   # ours\ndescription: Use when: asked\nx-y: [a,  b] \n{TAIL}\ttabs\t: and: colons\n"
-    )
+    head = "---\nname:   word-count   # ours\ndescription: Use when: asked\nallowed-tools: [a,  b] \n"
+    data = f"{head}{TAIL}\ttabs\t: and: colons\n"
     mended, _ = mend(data.encode(), "word-count")
     assert mended.decode() == data.replace("Use when: asked", '"Use when: asked"').replace(
         " [a,  b] ", "\n  - a\n  - b "

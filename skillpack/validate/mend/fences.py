@@ -1,0 +1,109 @@
+"""The lines that enclose the frontmatter."""
+
+from __future__ import annotations
+
+import re
+
+from skillpack.validate.clients.spec import KEYS
+
+_FIELD = re.compile(r"^[A-Za-z_][\w .-]*:(?:\s|$)")
+_FIRST_FIELD = re.compile(r"^(?:name|description)\s*:", re.IGNORECASE)
+_BLANK = "[ \t\u00a0]*"
+_DASH = "[-\u2010-\u2015\u2212]"
+_LOOSE_FENCE = re.compile(rf"^{_BLANK}(?:-{{3,}}|{_DASH}*[\u2010-\u2015\u2212]{_DASH}*){_BLANK}$")
+_TWO_HYPHENS = re.compile(rf"^--{_BLANK}$")
+_WITH_COMMENT = re.compile(rf"^---{_BLANK}[ \t](?P<comment>#.*)$")
+_CLOSING_TEXT = re.compile(rf"^-{{3,}}{_BLANK}(?=#)")
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """Return the lines between two fences as they should be and the text from the closing one on, or None."""
+    end = text.find("\n---", 3)
+    if text.startswith("---\n") and end >= 4 and text[end + 4 : end + 5] in ("\n", ""):
+        return text[4 : end + 1], text[end + 1 :]
+    return None
+
+
+def mend_fences(text: str) -> tuple[str, list[str]]:
+    """Return the text with both fences as they should be, and the rules that they broke."""
+    lines = text.split("\n")
+    opened = _open(lines)
+    if opened is None:
+        return text, []
+    broken = ["fence-open"] if opened else []
+    if _close(lines):
+        broken.append("fence-close")
+    return "\n".join(lines), broken
+
+
+def _open(lines: list[str]) -> bool | None:
+    """Mend the opening fence in ``lines``; tell whether that changed them, or None if there is no frontmatter."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        return None
+    follows = any(_FIRST_FIELD.match(line) for line in lines[first + 1 : first + 3])
+    comment = _WITH_COMMENT.match(lines[first])
+    fence, taken = ["---"], first + 1
+    if comment:
+        fence.append(comment["comment"])
+    elif _FIRST_FIELD.match(lines[first]) and any(line.rstrip() == "---" for line in lines[first:]):
+        taken = first
+    elif not _LOOSE_FENCE.match(lines[first]) and not (_TWO_HYPHENS.match(lines[first]) and follows):
+        return None
+    changed = lines[:taken] != fence
+    lines[:taken] = fence
+    while len(lines) > 1 and not lines[1].strip():
+        del lines[1]
+        changed = True
+    return changed
+
+
+def _close(lines: list[str]) -> bool:
+    """Mend the closing fence in ``lines``; tell whether that changed them."""
+    end = 1
+    while end < len(lines) and _inside(lines[end]) and not _is_title(lines, end):
+        end += 1
+    if end < len(lines) and lines[end] == "---":
+        return False
+    if end < len(lines) and (_LOOSE_FENCE.match(lines[end]) or lines[end].rstrip() == "..."):
+        lines[end] = "---"
+        return True
+    if end < len(lines) and _CLOSING_TEXT.match(lines[end]):
+        lines[end : end + 1] = ["---", _CLOSING_TEXT.sub("", lines[end])]
+        return True
+    closed = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
+    if (
+        closed is not None
+        and closed < end + 3
+        and not any(line.startswith("#") or not line for line in lines[end:closed])
+    ):
+        return False  # a stray line in the frontmatter: not a matter of fences
+    last = end
+    while last > 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+        last -= 1
+    last = next((number for number in range(2, last) if _body_begins(lines, number, last)), last)
+    if not any(_FIRST_FIELD.match(line) for line in lines[1:last]):
+        return False
+    lines.insert(last, "---")
+    return True
+
+
+def _body_begins(lines: list[str], number: int, last: int) -> bool:
+    """Tell whether a blank line stands behind name and description, and no field of the specification behind it."""
+    if lines[number].strip() or lines[number + 1][:1] in (" ", "\t", ""):
+        return False
+    first = {line.partition(":")[0].strip().lower() for line in lines[1:number] if _FIRST_FIELD.match(line)}
+    return len(first) == 2 and not any(line.partition(":")[0] in KEYS for line in lines[number:last])
+
+
+def _is_title(lines: list[str], number: int) -> bool:
+    """Tell whether a line is a heading and no comment: blank lines stand around it."""
+    around = lines[number - 1 : number] + lines[number + 1 : number + 2]
+    return lines[number].startswith("#") and not any(line.strip() for line in around)
+
+
+def _inside(line: str) -> bool:
+    """Tell whether a line can belong to the frontmatter."""
+    if _LOOSE_FENCE.match(line) and not line.startswith("  "):
+        return False
+    return not line.strip() or line[0] in " \t#" or line.startswith("- ") or bool(_FIELD.match(line))
