@@ -89,9 +89,19 @@ def validate_command(
     with check_skills(_folders(paths), clients or tuple(CLIENTS)) as outcome:
         if not no_run:
             outcome.run_scripts(python)
+            _tell_what_is_not_seen(outcome)
         _give_out(outcome, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
         failed = outcome.failed(fail_on)
     click.get_current_context().exit(NO if failed else YES)
+
+
+def _tell_what_is_not_seen(outcome: Outcome) -> None:
+    """Say on stderr what the sandbox that the scripts ran in misses, if any ran."""
+    from skillpack.validate.evals import confine
+
+    missed = confine.UNSEEN[confine.method()] if outcome.with_scripts else ""
+    if missed:
+        click.echo(f"note: without bubblewrap (bwrap), {missed}", err=True)
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:

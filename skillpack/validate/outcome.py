@@ -65,8 +65,9 @@ class Outcome(Collection[SkillReport]):
         report.scripts = self._scripts.get(index, [])
         for result in report.scripts:
             if not result.ok:
-                found = problem("script-case", f"{result.case}: {result.why}", file="evals/scripts.yaml")
-                report.add(found, mend=f"Run it yourself: {result.command}")
+                found = problem("script-case", f"{result.case}: {result.why}", file=result.file, line=result.line)
+                run_it = f"Run it yourself, in the skill's folder: {result.command}" if result.command else ""
+                report.add(found, mend=run_it or "Write it as docs/evals.md of this pack says.")
 
     def failed(self, fail_on: str) -> int:
         """Return how many skills have a problem as grave as ``fail_on``."""

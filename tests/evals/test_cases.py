@@ -34,6 +34,10 @@ from skillpack.validate.evals import run_scripts
             "cases: [{name: a, script: number.py, fixture: {run: [scripts/number.py], ready: up}}]",
             "case 'a': fixture.ready 'up' has no group",
         ),
+        (
+            "cases: [{name: a, script: number.py, fixture: {run: [scripts/number.py], ready: '('}}]",
+            "case 'a': fixture.ready '(' is no regular expression",
+        ),
     ],
 )
 def test_a_bad_file_is_told(skill: Path, text: str, why: str) -> None:
@@ -42,6 +46,39 @@ def test_a_bad_file_is_told(skill: Path, text: str, why: str) -> None:
     assert all(case.ok for case in implicit)
     assert (result.case, result.ok, result.exit_code) == ("evals/scripts.yaml", False, None)
     assert why in result.why
+
+
+GOOD = "cases:\n  - name: good\n    script: number.py\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (GOOD + "  - name: bad\n    script: [\n", 6),
+        (GOOD + "  - name: bad\n    script: number.py\n    timeout: soon\n", 6),
+        (GOOD + "  - name: bad\n    script: number.py\n    argz: []\n", 4),
+        (GOOD + "\n  # the next\n  - script: other.py\n    name: bad\n", 6),
+        (GOOD + "  - name: bad\n    script: number.py\n    args: [--n, 1, [2]]\n", 6),
+        (GOOD + "  - name: bad\n    script: number.py\n    files:\n      one: x\n      two: 5\n", 8),
+        (GOOD + GOOD.partition("\n")[2], 4),
+        ("", 1),
+    ],
+)
+def test_the_line_of_the_fault_is_told(skill: Path, text: str, line: int) -> None:
+    (skill / "evals" / "scripts.yaml").write_text(text)
+    result = run_scripts([skill])[skill][-1]
+    assert (result.case, result.file, result.line) == ("evals/scripts.yaml", "evals/scripts.yaml", line)
+
+
+def test_each_case_knows_where_it_is_written_down(skill: Path) -> None:
+    (skill / "evals" / "scripts.yaml").write_text(GOOD + "\n  - script: number.py\n    name: other\n    exit_code: 9\n")
+    places = [(result.case, result.file, result.line) for result in run_scripts([skill])[skill]]
+    assert places == [
+        ("number.py help", "scripts/number.py", 1),
+        ("number.py unknown flag", "scripts/number.py", 1),
+        ("good", "evals/scripts.yaml", 2),
+        ("other", "evals/scripts.yaml", 5),
+    ]
 
 
 def test_what_is_no_file_is_told(skill: Path) -> None:

@@ -33,14 +33,7 @@ def test_a_good_script_passes_with_its_implicit_cases(skill: Path) -> None:
 
 def test_a_result_says_how_to_run_the_case_again(try_case: Try) -> None:
     result = try_case("", "--n", "3", "--json", expect=['"n": 3'])
-    assert result.to_dict() == {
-        "case": "it",
-        "command": "python3 scripts/number.py --n 3 --json",
-        "ok": True,
-        "exit_code": 0,
-        "seconds": result.seconds,
-        "why": "",
-    }
+    assert (result.command, result.ok, result.exit_code) == ("python3 scripts/number.py --n 3 --json", True, 0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +110,7 @@ def test_without_a_sandbox_a_write_into_the_skill_is_still_named(
     assert result.why == f"writes outside the scratch directory: {skill / 'scripts' / 'cache.json'}"
 
 
-@pytest.mark.skipif(confine.method() != "landlock", reason="needs a machine with Landlock and without bubblewrap")
+@pytest.mark.skipif(confine.method() == "none", reason="nothing here keeps a script from writing")
 @pytest.mark.parametrize(
     "do",
     [

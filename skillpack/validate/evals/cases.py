@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from skillpack.pack import SCHEMAS
+from skillpack.validate.evals import document
+from skillpack.validate.evals.document import EvalsError
 
 FILE = Path("evals", "scripts.yaml")
 UNKNOWN_FLAG = "--no-such-flag"
 SUFFIXES = (".py", ".sh")
 HELP_TIMEOUT = 30.0
-MAX_BYTES = 2**20
-
-
-class EvalsError(ValueError):
-    """An ``evals/scripts.yaml`` that cannot be used; the message says where and why."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +34,16 @@ class ProgramFixture:
 class Case:
     """One run of one script, and what is expected of it.
 
-    ``commands`` are (script, *arguments): those run before, then the one that is judged. ``checks``
-    names further judgements (see ``judge.CHECKS``). ``timeout`` is in seconds, per command.
+    ``file`` and ``line`` say where in the skill it is written down. ``commands`` are (script,
+    *arguments): those run before, then the one that is judged. ``checks`` names further judgements
+    (see ``judge.CHECKS``). ``timeout`` is in seconds, per command.
     """
 
     skill: Path
     name: str
     commands: tuple[tuple[str, ...], ...]
+    file: str
+    line: int = 1
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
@@ -77,13 +75,14 @@ def implicit_cases(skill: Path) -> list[Case]:
     """Return two cases per script: its help, and an unknown flag."""
     cases = []
     for script in scripts(skill):
-        name = script.name
-        cases.append(Case(skill, f"{name} help", ((name, "--help"),), timeout=HELP_TIMEOUT, checks=("help",)))
+        name, file = script.name, f"scripts/{script.name}"
+        cases.append(Case(skill, f"{name} help", ((name, "--help"),), file, timeout=HELP_TIMEOUT, checks=("help",)))
         cases.append(
             Case(
                 skill,
                 f"{name} unknown flag",
                 ((name, UNKNOWN_FLAG),),
+                file,
                 exit_code=2,
                 timeout=HELP_TIMEOUT,
                 checks=("silent", "message"),
@@ -94,60 +93,24 @@ def implicit_cases(skill: Path) -> list[Case]:
 
 def explicit_cases(skill: Path) -> list[Case]:
     """Return the cases of ``evals/scripts.yaml``, none if there is no such file. Raises EvalsError."""
-    import yaml
-
     path = skill / FILE
     if not path.exists():
         return []
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            raise EvalsError(f"expected a file of at most {MAX_BYTES} bytes")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvalsError(f"cannot be read as UTF-8 text: {error}") from None
-    try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        size = _size(document, {})
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise EvalsError(f"not YAML: {' '.join(str(error).split())}") from None
-    if size > MAX_BYTES:
-        raise EvalsError("its aliases expand to more than anybody would write")
-    _check_shape(document)
-    cases = [_case(skill, entry) for entry in document["cases"]]
-    names = [case.name for case in cases]
-    for name in names:
-        if names.count(name) > 1:
-            raise EvalsError(f"two cases are called {name!r}; expected a name of its own for each")
-    return cases
+    written = document.read(path)
+    cases: dict[str, Case] = {}
+    for number, entry in enumerate(written.value["cases"]):
+        line = written.line(["cases", number])
+        try:
+            case = _case(skill, entry, line)
+        except EvalsError as error:
+            raise EvalsError(str(error), line) from None
+        if case.name in cases:
+            raise EvalsError(f"two cases are called {case.name!r}; expected a name of its own for each", line)
+        cases[case.name] = case
+    return list(cases.values())
 
 
-def _size(node: object, known: dict[int, int]) -> int:
-    """Return how many values a document has with its aliases expanded, without expanding them."""
-    if not isinstance(node, (dict, list)):
-        return 1
-    if id(node) not in known:
-        known[id(node)] = 0  # an alias within what it names adds nothing
-        values = node.values() if isinstance(node, dict) else node
-        known[id(node)] = 1 + sum(_size(value, known) for value in values)
-    return known[id(node)]
-
-
-@lru_cache
-def _shape() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(json.loads((SCHEMAS / "evals.schema.json").read_text(encoding="utf-8")))
-
-
-def _check_shape(document: object) -> None:
-    from jsonschema.exceptions import best_match
-
-    error = best_match(_shape().iter_errors(document))
-    if error is not None:
-        raise EvalsError(f"{error.json_path.removeprefix('$.')}: {error.message}")
-
-
-def _case(skill: Path, entry: dict[str, Any]) -> Case:
+def _case(skill: Path, entry: dict[str, Any], line: int) -> Case:
     name = entry["name"]
     fixture = entry.get("fixture")
     program = None
@@ -155,15 +118,24 @@ def _case(skill: Path, entry: dict[str, Any]) -> Case:
         program = ProgramFixture(
             (str(_inside(skill, name, fixture["run"][0])), *_texts(fixture["run"][1:])), fixture["ready"]
         )
-        if re.compile(program.ready).groups < 1:
+        try:
+            groups = re.compile(program.ready).groups
+        except re.error as error:
+            raise EvalsError(
+                f"case {name!r}: fixture.ready {program.ready!r} is no regular expression: {error}"
+            ) from None
+        if groups < 1:
             raise EvalsError(f"case {name!r}: fixture.ready {program.ready!r} has no group to take the URL from")
     commands = [*entry.get("before", []), [entry["script"], *entry.get("args", [])]]
     for script, *_ in commands:
-        _inside(skill, name, f"scripts/{script}")
+        if not _inside(skill, name, f"scripts/{script}").is_file():
+            raise EvalsError(f"case {name!r}: 'scripts/{script}' is no file")
     return Case(
         skill=skill,
         name=name,
         commands=tuple(_texts(command) for command in commands),
+        file=FILE.as_posix(),
+        line=line,
         env={key: str(value) for key, value in entry.get("env", {}).items()},
         stdin=entry.get("stdin"),
         files=entry.get("files", {}),

@@ -1,8 +1,9 @@
 """Keep a script's writes inside its scratch folder.
 
-By bubblewrap where it works, else by Landlock (a Linux kernel feature that needs no privileges,
-https://docs.kernel.org/userspace-api/landlock.html). Where there is neither, nothing is refused,
-and the caller compares what lies in the skill before and after.
+By bubblewrap where it works (with stand-ins for some places, see ``outside``), else by Landlock (a
+Linux kernel feature that needs no privileges, https://docs.kernel.org/userspace-api/landlock.html).
+Where there is neither, nothing is refused, and the caller compares what lies in the skill before
+and after.
 """
 
 from __future__ import annotations
@@ -13,15 +14,25 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from skillpack.validate.evals.outside import Outside
+
 Method = Literal["bwrap", "landlock", "none"]
 
 ALWAYS_WRITABLE = ("/dev", "/proc")
 """Devices (null, terminals, shared memory) and a process's own settings: no files of anybody's."""
+
+UNSEEN = {
+    "bwrap": "",
+    "landlock": "a refused write is named only if the script complains of it, and one to /dev/shm is not refused",
+    "none": "only writes into the skill's own folder are named, and nothing is refused",
+}
+"""What each way misses that bubblewrap sees."""
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 RULE_PATH_BENEATH = 1
@@ -36,17 +47,28 @@ REFER, TRUNCATE = 1 << 13, 1 << 14
 @lru_cache
 def method() -> Method:
     """Return the best way that works here."""
-    if shutil.which("bwrap"):
-        trial = subprocess.run([*bwrap([]), "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if trial.returncode == 0:
-            return "bwrap"
+    if shutil.which("bwrap") and _bwrap_works():
+        return "bwrap"
     return "landlock" if _landlock_version() >= 2 else "none"
 
 
-def bwrap(writable: Iterable[Path]) -> list[str]:
-    """Return the words that go before a command so that it can write below ``writable`` only."""
+def _bwrap_works() -> bool:
+    """Tell whether bubblewrap can put stand-ins into their places; in a container it often may not."""
+    with tempfile.TemporaryDirectory(prefix="skills-") as folder:
+        skill = Path(folder).resolve() / "skill"
+        skill.mkdir()
+        words = bwrap([skill], Outside(skill.with_name("outside"), skill, [skill]).bwrap())
+        trial = subprocess.run([*words, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return trial.returncode == 0
+
+
+def bwrap(writable: Iterable[Path], more: Sequence[str] = ()) -> list[str]:
+    """Return the words that go before a command so that it can write below ``writable`` only.
+
+    ``more`` are further words for bubblewrap, which come before.
+    """
     binds = [word for path in writable for word in ("--bind", str(path), str(path))]
-    return ["bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *binds, "--"]
+    return ["bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", *more, *binds, "--"]
 
 
 def restrict_self(writable: Sequence[str]) -> None:

@@ -11,19 +11,26 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skillpack.validate.evals import confine, fixtures, judge, supervisor
-from skillpack.validate.evals.cases import FILE, Case, EvalsError, explicit_cases, implicit_cases
+from skillpack.validate.evals import confine, fixtures, judge, launch, supervisor
+from skillpack.validate.evals.cases import FILE, Case, explicit_cases, implicit_cases
+from skillpack.validate.evals.document import EvalsError
+from skillpack.validate.evals.outside import Outside
 from skillpack.validate.evals.scratch import RECORD, Scratch, changes, inventory, remove_tree, shim
 from skillpack.validate.evals.supervised import Supervised
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """How a case ended. ``seconds`` is how long its command took; ``why`` is empty if it is ok."""
+    """How a case ended.
+
+    ``seconds`` is how long its command took; ``why`` is empty if it is ok; ``file`` and ``line``
+    say where in the skill the case is written down. ``command`` runs it again from the skill's
+    folder; it is empty if the cases could not be read.
+    """
 
     case: str
     command: str
@@ -31,10 +38,8 @@ class CaseResult:
     exit_code: int | None
     seconds: float
     why: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
+    file: str
+    line: int
 
 
 def run_scripts(
@@ -66,7 +71,8 @@ def _cases(skill: Path) -> tuple[list[Case], CaseResult | None]:
     try:
         return cases + explicit_cases(skill), None
     except EvalsError as error:
-        return cases, CaseResult(str(FILE), "", False, None, 0.0, str(error))
+        file = FILE.as_posix()
+        return cases, CaseResult(file, "", False, None, 0.0, str(error), file, error.line)
 
 
 def _cores() -> Sequence[int]:
@@ -144,7 +150,8 @@ class _Run:
             runner.stop()
 
     def _case(self, case: Case, runner: Supervised, scratch: Scratch) -> CaseResult:
-        shown = shlex.join(["python3", f"scripts/{case.commands[-1][0]}", *case.commands[-1][1:]])
+        script, *arguments = case.commands[-1]
+        shown = shlex.join([*launch.words(Path("scripts", script), "python3"), *arguments])
         try:
             values = {"work": str(scratch.work), "home": str(scratch.home), "skill": str(case.skill)}
             values["python"] = sys.executable
@@ -153,11 +160,12 @@ class _Run:
             if case.program is None:
                 return self._commands(case, runner, scratch, values, shown)
             beside = Scratch(scratch.root.with_name(f"{scratch.root.name}-fixture"))
-            command = [sys.executable, *(_fill(word, values) for word in case.program.run)]
+            program, *arguments = case.program.run
+            command = [*launch.words(Path(program), sys.executable), *(_fill(word, values) for word in arguments)]
             with fixtures.program(command, case.program.ready, beside.work, beside.environment()) as url:
                 return self._commands(case, runner, scratch, {**values, "fixture_url": url}, shown)
         except (fixtures.FixtureError, CancelledError, ValueError, OSError) as error:
-            return CaseResult(case.name, shown, False, None, 0.0, str(error))
+            return CaseResult(case.name, shown, False, None, 0.0, str(error), case.file, case.line)
         finally:
             scratch.remove()
 
@@ -174,15 +182,18 @@ class _Run:
             scratch.stdin.write_text(_fill(case.stdin, values), encoding="utf-8")
         how = confine.method()
         before = inventory(case.skill) if how == "none" else {}
+        outside = self._outside(case, scratch) if how == "bwrap" else None
         for left, command in zip(range(len(case.commands) - 1, -1, -1), case.commands, strict=True):
-            order = self._order(case, scratch, [_fill(word, values) for word in command], env, how)
+            order = self._order(case, scratch, [_fill(word, values) for word in command], env, outside)
             outcome = runner.run({**order, "more": left > 0})
             if outcome["exit_code"] != 0 and left:
                 runner.stop()
                 stderr = judge.read(scratch.stderr)
                 text = judge.why([f"`{shlex.join(command)}`, run before, ended with {outcome['exit_code']}"], stderr)
-                return CaseResult(case.name, shown, False, outcome["exit_code"], outcome["seconds"], text)
-        written = [*scratch.strays()]
+                return self._result(case, shown, outcome, text)
+        written = scratch.strays()
+        if outside is not None:
+            written += outside.written()
         if how == "none":
             written += [str(case.skill / path) for path in changes(before, inventory(case.skill))]
         seen = judge.Run(
@@ -190,22 +201,31 @@ class _Run:
         )
         found = judge.problems(case, seen)
         text = judge.why(found, seen.stderr) if found else ""
-        return CaseResult(case.name, shown, not found, outcome["exit_code"], outcome["seconds"], text)
+        return self._result(case, shown, outcome, text)
+
+    def _result(self, case: Case, shown: str, outcome: supervisor.Outcome, why: str) -> CaseResult:
+        return CaseResult(
+            case.name, shown, not why, outcome["exit_code"], outcome["seconds"], why, case.file, case.line
+        )
+
+    def _outside(self, case: Case, scratch: Scratch) -> Outside:
+        return Outside(scratch.outside, case.skill, [scratch.root, self.python, *case.stubs])
 
     def _order(
-        self, case: Case, scratch: Scratch, command: Sequence[str], env: Mapping[str, str], how: confine.Method
+        self, case: Case, scratch: Scratch, command: Sequence[str], env: Mapping[str, str], outside: Outside | None
     ) -> supervisor.Order:
-        script = case.skill / "scripts" / command[0]
-        argv = [str(self.python) if script.suffix == ".py" else "bash", str(script), *command[1:]]
+        argv = [*launch.words(case.skill / "scripts" / command[0], str(self.python)), *command[1:]]
+        if outside is not None:
+            argv = [*confine.bwrap([scratch.root], outside.bwrap()), *argv]
         return supervisor.Order(
-            argv=[*confine.bwrap([scratch.root]), *argv] if how == "bwrap" else argv,
+            argv=argv,
             cwd=str(scratch.work),
             env=env,
             stdin=str(scratch.stdin) if case.stdin is not None else None,
             stdout=str(scratch.stdout),
             stderr=str(scratch.stderr),
             timeout=case.timeout,
-            writable=[str(scratch.root)] if how == "landlock" else None,
+            writable=[str(scratch.root)] if confine.method() == "landlock" else None,
             background=case.background,
             more=False,
         )

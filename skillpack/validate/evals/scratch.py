@@ -19,12 +19,16 @@ OUTPUTS = ("stdin", "stdout", "stderr")
 
 
 class Scratch:
-    """A folder with ``home``, ``work`` (where the script starts) and ``tmp``, and its standard streams beside them."""
+    """A folder with ``home``, ``work`` (where the script starts) and ``tmp``, and its standard streams beside them.
+
+    ``outside``, which is not made here, is for what stands in for other places (see that module).
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.home, self.work, self.tmp = root / "home", root / "work", root / "tmp"
         self.stdin, self.stdout, self.stderr = (root / name for name in OUTPUTS)
+        self.outside = root.with_name(f"{root.name}-outside")
         for folder in (self.home, self.work, self.tmp):
             folder.mkdir(parents=True)
 
@@ -58,6 +62,7 @@ class Scratch:
     def remove(self) -> None:
         """Delete it all, folders without write permission included."""
         remove_tree(self.root)
+        remove_tree(self.outside)
 
 
 def remove_tree(root: Path) -> None:
@@ -86,10 +91,11 @@ def shim(folder: Path, python: Path) -> Path:
 def inventory(folder: Path) -> dict[str, tuple[int, int]]:
     """Return {relative path: (time of change in ns, size in bytes)} of all below a folder, links not followed.
 
-    A folder has zeros: it changes with what is in it.
+    A folder has zeros: it changes with what is in it. Python's own caches are left out.
     """
     found = {}
     for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (*folders, *files):
             path = Path(parent, name)
             status = path.lstat()
@@ -100,5 +106,6 @@ def inventory(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the paths that were added, changed or removed between two inventories."""
-    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    """Return the paths that were added, changed or removed between two inventories; of a new folder that alone."""
+    found = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return sorted(path for path in found if found.isdisjoint(map(str, Path(path).parents)))
