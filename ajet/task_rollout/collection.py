@@ -6,7 +6,6 @@ The five methods are those of ``ajet.swarm_mode_sample_collection_method``; an u
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -99,14 +98,6 @@ class Collection:
                 task: [one.client_uuid for one in group] for task, group in self.tasks.items()
             },
         )
-
-
-def reward_summary(groups: Iterable[list[CompletedEpisode]]) -> tuple[float, float]:
-    """Return mean reward over all episodes and the mean over groups of the standard deviation."""
-    groups = [group for group in groups if group]
-    rewards = [one.reward for group in groups for one in group]
-    spread = [statistics.pstdev(one.reward for one in group) for group in groups]
-    return (statistics.fmean(rewards), statistics.fmean(spread)) if rewards else (0.0, 0.0)
 
 
 STOP_CONDITIONS: dict[str, Callable[[Collection, list[ActiveSwarmClient]], bool]] = {

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from types import FrameType
 from typing import Any
 
-MISSING = object()
-
 
 class ConfigError(ValueError):
     """A configuration that cannot be used.
@@ -131,8 +129,6 @@ class ConfigTree(MutableMapping[str, Any]):
         for key, value in (values or {}).items():
             self._assign(key, value, origin)
 
-    # -- attribute access
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ConfigTree.__slots__:
             raise AttributeError(name)
@@ -156,8 +152,6 @@ class ConfigTree(MutableMapping[str, Any]):
 
     def __dir__(self) -> list[str]:
         return [*object.__dir__(self), *(key for key in self._values if isinstance(key, str))]
-
-    # -- mapping
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -184,8 +178,6 @@ class ConfigTree(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.to_dict()!r})"
-
-    # -- dotted keys
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value at a key, which may be dotted (``"ajet.rollout.num_repeat"``); else ``default``."""
@@ -227,8 +219,6 @@ class ConfigTree(MutableMapping[str, Any]):
                 yield from value.leaves(f"{prefix}{key}.")
             else:
                 yield f"{prefix}{key}", plain(value), self._origins.get(key)
-
-    # -- whole trees
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tree as plain dicts, lists and scalars, in order."""

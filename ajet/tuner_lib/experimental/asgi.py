@@ -32,7 +32,6 @@ _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNOR
 """How a request's Host names a server of this machine."""
 
 JSON = b"application/json"
-TEXT = b"text/plain; charset=utf-8"
 
 
 class HttpError(Exception):

@@ -126,11 +126,6 @@ class EpisodePool:
         self._offer(episode)
         return episode
 
-    def unregister(self, episode: Episode) -> None:
-        """Withdraw an episode that nobody has claimed."""
-        if episode.episode_status == REGISTERED:
-            self._forget(episode, None)
-
     def withdraw_unclaimed(self) -> None:
         """Withdraw all episodes that nobody has claimed: the step is full."""
         for episode in list(self._unclaimed.values()):
