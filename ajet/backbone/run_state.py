@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ajet.tuner_lib.experimental.episode import CompletedEpisode
-from ajet.utils.files import replace_file
+from ajet.utils.files import open_for_lines, replace_file
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,7 @@ class RunStore:
         self.state_path = experiment_dir / "state.json"
         self.journal_path = experiment_dir / "journal.jsonl"
         self.checkpoint_dir = checkpoint_dir
-        experiment_dir.mkdir(parents=True, exist_ok=True)
-        self._journal = self.journal_path.open("a", encoding="utf-8")
+        self._journal = open_for_lines(self.journal_path)
 
     def load(self) -> RunState:
         """Return where the run stands: its state or its newest checkpoint, whichever is later.

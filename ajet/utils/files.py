@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import IO
 
@@ -18,31 +18,41 @@ def replace_file(path: str | Path, content: str | bytes) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # opened so that the kernel applies the umask: asking for it means to change it, for all threads
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
+            if path.exists():
+                os.fchmod(stream.fileno(), path.stat().st_mode & 0o7777)
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
-        os.chmod(name, mode)  # noqa: PTH101
-        os.replace(name, path)  # noqa: PTH105
+        partial.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
     return path
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def open_for_lines(path: Path) -> IO[str]:
+    """Open a file to append lines to; its folder is made. Raises OSError.
+
+    A last line that a killed process left unfinished is ended first, so that it spoils no other.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = path.open("a", encoding="utf-8")
+    if stream.tell():
+        with path.open("rb") as written:
+            written.seek(-1, os.SEEK_END)
+            if written.read() != b"\n":
+                stream.write("\n")
+    return stream
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a file, whose folder is made. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as stream:
+    """Add a line to a file as ``open_for_lines`` opens it. Raises OSError."""
+    with open_for_lines(path) as stream:
         stream.write(line + "\n")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ajet.utils.files import append_line
+from ajet.utils.files import append_line, open_for_lines
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class JsonlTracker:
     """Appends ``{"step", "time", "metrics"}`` to a file, a line per step; what is not finite is null there."""
 
     def __init__(self, path: Path) -> None:
-        self._stream = path.open("a", encoding="utf-8")
+        self._stream = open_for_lines(path)
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """Append the line."""

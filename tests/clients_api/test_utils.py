@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
 from importlib import import_module
@@ -12,6 +13,7 @@ import ajet
 from ajet.older_names import OLDER_NAMES
 from ajet.utils.compute_madness import compute_string_madness, has_repeat
 from ajet.utils.dynamic_import import cls_to_path, dynamic_import
+from ajet.utils.files import replace_file
 from ajet.utils.message_utils import is_token_overflow_message
 from ajet.utils.retry import SwarmReceiveAbortException, TestFailException, retry_infinite, retry_with_backoff
 from ajet.utils.sington import singleton
@@ -20,6 +22,24 @@ from ajet.utils.sington import singleton
 @pytest.mark.parametrize("older", OLDER_NAMES)
 def test_older_paths_give_the_present_module(older):
     assert import_module(older) is import_module(OLDER_NAMES[older])
+
+
+def test_a_replaced_file_keeps_its_permissions_and_a_new_one_has_the_usual_ones(tmp_path):
+    secret, plain = tmp_path / "secret", tmp_path / "plain"
+    secret.touch(mode=0o600)
+    replace_file(secret, "new")
+    replace_file(plain, b"new")
+    (tmp_path / "usual").touch()
+    assert (secret.read_text(), plain.read_text()) == ("new", "new")
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert plain.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        replace_file(tmp_path / "folder", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_every_name_of_the_package_can_be_imported():

@@ -44,6 +44,39 @@ def test_kill_9_loses_no_completed_episode_and_no_step(start_engine, tmp_path, w
     assert again.metrics()[1]["metrics"]["critic/rewards/mean"] == 0.5
 
 
+def test_a_line_that_a_kill_cut_off_spoils_no_other(start_engine, tmp_path):
+    folder = tmp_path / "saved_experiments" / "torn"
+    engine = start_engine(job("torn", batch=2, repeat=2))
+    kept = [engine.run_episode(task="a")]
+    kill(engine)
+    with (folder / "journal.jsonl").open("a") as journal:
+        journal.write('{"step": 1, "episode": {"episode_uu')
+    engine = start_engine(None, "--resume", str(folder))
+    engine.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+    kept.append(engine.run_episode(task="a"))
+    kill(engine)
+    engine = start_engine(None, "--resume", str(folder))
+    engine.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+    assert engine.pool()["completed_tasks_details"] == {"a": kept}
+
+
+def test_an_end_that_nobody_answered_may_be_sent_again(start_engine, monkeypatch):
+    engine = start_engine(job("unanswered"))
+
+    def no_answer(*_: object, **__: object) -> None:
+        raise RuntimeError("the server does not answer")
+
+    with SwarmClient(engine.url, verbose=False) as client:
+        episode_uuid, model = client.begin_episode()
+        engine.chat(model.api_key)
+        with monkeypatch.context() as patch:
+            patch.setattr("ajet.tuner_lib.experimental.swarm_client.deliver", no_answer)
+            with pytest.raises(RuntimeError, match="does not answer"):
+                client.end_episode(Task(task_id="t"), episode_uuid, WorkflowOutput(reward=1.0))
+        client.end_episode(Task(task_id="t"), episode_uuid, WorkflowOutput(reward=1.0))
+        assert engine.pool()["completed_tasks_details"] == {"t": [episode_uuid]}
+
+
 def test_clients_reconnect_by_themselves(start_engine, tmp_path):
     engine = start_engine(job("reconnect", batch=4, repeat=2, workers=8, steps=9))
     stop, ended = threading.Event(), []

@@ -155,31 +155,27 @@ class SwarmClient:
                 raise SwarmServerOfflineError(f"the engine at {self.server_url} went offline")
             if throttle_policy and episode_type == "train":
                 self._wait_for_throttle(throttle_policy)
+            answer: dict[str, Any] | None = None
             try:
                 answer = self._http.post("/claim_episode", request, timeout=CLAIM_WAIT_SECONDS + GENERAL_TIMEOUT)
+                cause = str(answer.get("fail_cause", ""))
             except (httpx.HTTPError, ValueError) as error:
                 cause = f"{self.server_url} does not answer ({error})"
-                wait = self._pause_longer(wait)
             except SwarmServerError as error:
                 if error.status_code in (400, 422):
                     raise
                 cause = str(error)
-                wait = self._pause_longer(wait)
-            else:
-                wait = FIRST_PAUSE
-                if answer.get("success"):
-                    return self._claimed(answer, discard_episode_timeout)
-                cause = str(answer.get("fail_cause", ""))
-                self._wait_for_episode(cause, waits=bool(answer.get("waits")))
+            if answer is not None and answer.get("success"):
+                return self._claimed(answer, discard_episode_timeout)
             if cause != told and self.verbose and not cause.startswith(NO_EPISODE):
                 log.info("waiting for an episode: %s", cause)
                 told = cause
-
-    @staticmethod
-    def _pause_longer(seconds: float) -> float:
-        """Pause and return how long to pause the next time."""
-        pause(seconds)
-        return min(2 * seconds, UNREACHABLE_SECONDS)
+            if answer is None:
+                pause(wait)
+                wait = min(2 * wait, UNREACHABLE_SECONDS)
+            else:
+                wait = FIRST_PAUSE
+                self._wait_for_episode(cause, waits=bool(answer.get("waits")))
 
     def _claimed(self, answer: dict[str, Any], timeout: float) -> tuple[str, OpenaiBaseUrlAndApiKey]:
         episode_uuid = str(answer["episode_uuid"])
@@ -225,7 +221,8 @@ class SwarmClient:
 
         ``metadata["task_id"]`` of the output is set. An episode that this client does not hold, or
         that is far past its timeout, is aborted instead. Raises SwarmServerError (a RuntimeError)
-        if the server refuses, AssertionError if the task has no ``task_id``.
+        if the server refuses, RuntimeError if it does not answer (either way the episode may be ended
+        again), AssertionError if the task has no ``task_id``.
         """
         if not episode_uuid:
             log.error("end_episode was called without an episode_uuid: nothing is sent")
@@ -248,15 +245,11 @@ class SwarmClient:
         }
         try:
             answer = deliver(self._http, "/end_episode", request)
-        except SwarmServerError as error:
-            if error.status_code == 400 and WEIGHT_SYNCING in error.detail:
-                log.warning("episode %s came too late for its step: %s", episode_uuid, error.detail)
-                return
-            if "not found" in error.detail and self._run() != claim.run:
-                log.warning("episode %s was begun with an engine that was restarted since: it is lost", episode_uuid)
+        except RuntimeError as error:
+            if isinstance(error, SwarmServerError) and self._is_lost(error, episode_uuid, claim):
                 return
             with self._lock:
-                self._claims[episode_uuid] = claim  # refused: the caller may end it again
+                self._claims[episode_uuid] = claim  # the caller may end it again
             raise
         if not answer and self._run() != claim.run:
             log.warning("the engine was restarted while episode %s was being ended: it may be lost", episode_uuid)
@@ -283,6 +276,16 @@ class SwarmClient:
             deliver(self._http, "/abort_episode", request, seconds=GENERAL_TIMEOUT)
         except (SwarmServerError, RuntimeError) as error:
             log.warning("episode %s could not be aborted, its timeout will free it: %s", episode_uuid, error)
+
+    def _is_lost(self, error: SwarmServerError, episode_uuid: str, claim: _Claim) -> bool:
+        """Tell, with a warning, whether an end is refused because the episode's step or engine is gone."""
+        if error.status_code == 400 and WEIGHT_SYNCING in error.detail:
+            log.warning("episode %s came too late for its step: %s", episode_uuid, error.detail)
+            return True
+        if "not found" in error.detail and self._run() != claim.run:
+            log.warning("episode %s was begun with an engine that was restarted since: it is lost", episode_uuid)
+            return True
+        return False
 
     def _run(self) -> str | None:
         """Return the id of the engine's present run; None if the server tells none (released servers do not)."""
@@ -532,6 +535,7 @@ def _start_server(server_url: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not _is_healthy(server_url):
         if server.poll() is not None or time.monotonic() > deadline:
+            server.kill()
             raise RuntimeError(f"the swarm server did not start: {' '.join(command)}; see {path}")
         pause(0.05)
 
