@@ -85,8 +85,11 @@ def settings_of(
             if isinstance(value, bool):
                 raise TypeError
             read = kind(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"ajet.{key} is {value!r}; it must be a number") from None
+            if kind is int and read != float(value):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            whole = "whole " if kind is int else ""
+            raise ConfigError(f"ajet.{key} is {value!r}; it must be a {whole}number") from None
         if minimum is not None and read < minimum:
             raise ConfigError(f"ajet.{key} is {value!r}; it must be at least {minimum:g}")
         return read

@@ -136,7 +136,7 @@ def _read_json(path: Path) -> list[Row]:
     data = json.loads(path.read_text(encoding="utf-8-sig"))
     if isinstance(data, dict):
         data = next((value for value in data.values() if isinstance(value, list)), [data])
-    if not all(isinstance(row, dict) for row in data):
+    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
         raise ValueError("expected a list of objects")
     return data
 

@@ -15,6 +15,7 @@ from ajet.default_config.ajet_config_schema import (
     JsonlTrainingFp,
 )
 from ajet.task_reader import RouterTaskReader
+from ajet.task_reader.hf_reader import read_dataset
 from ajet.utils.config_utils import load_config
 
 ROWS = [{"question": f"q{n}", "answer": str(n)} for n in range(20)]
@@ -116,6 +117,12 @@ def test_each_pass_over_a_dataset_has_its_own_order(tmp_path):
 def test_a_single_parquet_file_is_a_dataset(tmp_path):
     write_parquet(tmp_path / "anything.parquet")
     assert len(hf(tmp_path / "anything.parquet").get_training_tasks()) == 20
+
+
+def test_a_json_file_without_rows_is_named(tmp_path):
+    (tmp_path / "train.json").write_text("3")
+    with pytest.raises(ValueError, match=r"train\.json cannot be read: expected a list of objects"):
+        read_dataset(str(tmp_path / "train.json"), "train")
 
 
 def test_a_missing_split_says_what_is_there(tmp_path):

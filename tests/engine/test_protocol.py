@@ -303,6 +303,8 @@ def test_a_body_of_50_mb_is_refused_and_the_server_lives_on(start_engine):
         ("/etc/passwd", "ajet"),
         ("ajet: {rollout: {num_repeat: 0}}", "ajet.rollout.num_repeat is 0"),
         ("ajet: {data: {train_batch_size: many}}", "ajet.data.train_batch_size is 'many'"),
+        ("ajet: {data: {train_batch_size: .inf}}", "must be a whole number"),
+        ("ajet: {rollout: {num_repeat: 2.5}}", "must be a whole number"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused_when_it_is_sent(start_engine, text, named):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ajet.backbone.policies import make_policy
-from ajet.backbone.settings import RunSettings, read_config, read_settings
+from ajet.backbone.settings import RunSettings, read_settings
 from ajet.backbone.trainer_verl import Rollout, Trainer
 from ajet.backbone.validation import Validation
 from ajet.task_rollout.native_parallel_worker import count_slots
@@ -74,8 +74,7 @@ class Engine:
         if self.pool.status.current != OFFLINE:
             raise Refused(400, f"Engine is not offline ({self.pool.status.current}). Stop it before a new config.")
         try:
-            self.model_path = str(read_config(text).get("ajet.model.path"))
-            self._settings(text)
+            self.model_path = self._settings(text).model_path
         except ConfigError as error:
             raise Refused(400, f"The training config cannot be used: {error}") from None
         self.config_text = text
