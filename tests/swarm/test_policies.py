@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -107,6 +109,38 @@ def test_a_proxy_that_does_not_answer_is_a_502(start_engine):
     answer = engine.chat(engine.claim()["openai_api_key"])
     assert answer.status_code == 502
     assert "127.0.0.1:9" in answer.json()["error"]["message"]
+
+
+class BrokenToolCall(BaseHTTPRequestHandler):
+    """A model that calls a tool with half a JSON object."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 3, "b"'}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_broken_tool_call_of_a_real_model_is_told_and_does_not_hold_its_episode(start_engine, monkeypatch, stream):
+    monkeypatch.setenv("AJET_PROXY_MODEL", "some-model")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BrokenToolCall) as other:
+        threading.Thread(target=other.serve_forever, args=(0.05,), daemon=True).start()
+        engine = start_engine(job(repeat=1, workers=1), "--policy", "proxy", f"http://127.0.0.1:{other.server_port}")
+        claim = engine.claim(timeout=0.3)
+        ask = {"messages": [{"role": "user", "content": "3+4?"}], "max_tokens": 9, "stream": stream}
+        answer = engine.post("/v1/messages", ask, headers={"x-api-key": claim["openai_api_key"]})
+        assert answer.status_code == 502
+        assert "no JSON object" in answer.json()["error"]["message"]
+        assert engine.claim()["episode_uuid"] == claim["episode_uuid"], "it is free when its timeout is over"
+        other.shutdown()
 
 
 @pytest.mark.parametrize(

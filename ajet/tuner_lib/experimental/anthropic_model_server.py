@@ -18,7 +18,7 @@ from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_
 from ajet.tuner_lib.experimental.episode_pool import Refused
 from ajet.tuner_lib.experimental.oai_model_server import EVENT_STREAM, ChatServer, RunningCall, bearer, parse, sse
 
-STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 
 
@@ -50,9 +50,15 @@ class MessagesServer:
         try:
             body = parse(MessagesRequest, request.body)
             running = await self.chat.begin(to_chat(body), _key(request))
+            try:
+                message = to_message(running.answer)
+            except HttpError:
+                running.give_up()
+                raise
             if body.stream:
-                return Response(media_type=EVENT_STREAM, chunks=_events(running))
-            return json_response(to_message(await running.whole()))
+                return Response(media_type=EVENT_STREAM, chunks=_events(running, message))
+            await running.whole()
+            return json_response(message)
         except HttpError as error:
             raise _error(error.status, str(error)) from None
 
@@ -97,7 +103,7 @@ def to_chat(body: MessagesRequest) -> ChatRequest:
 
 
 def to_message(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return a ChatCompletion as a Message."""
+    """Return a ChatCompletion as a Message. Raises HttpError (502) for tool arguments that are no JSON object."""
     choice = answer["choices"][0]
     usage = answer.get("usage") or {}
     content: list[dict[str, Any]] = []
@@ -106,7 +112,7 @@ def to_message(answer: dict[str, Any]) -> dict[str, Any]:
     for call in choice["message"].get("tool_calls") or []:
         function = call["function"]
         block = {"type": "tool_use", "id": call["id"].replace("call_", "toolu_"), "name": function["name"]}
-        content.append({**block, "input": json.loads(function["arguments"] or "{}")})
+        content.append({**block, "input": _arguments(function)})
     stop = choice.get("stop_reason")
     return {
         "id": f"msg_{uuid.uuid4().hex}",
@@ -114,13 +120,24 @@ def to_message(answer: dict[str, Any]) -> dict[str, Any]:
         "role": "assistant",
         "model": answer["model"],
         "content": content,
-        "stop_reason": "stop_sequence" if stop else STOP_REASONS[choice["finish_reason"]],
+        "stop_reason": "stop_sequence" if stop else STOP_REASONS.get(choice["finish_reason"], "end_turn"),
         "stop_sequence": stop,
         "usage": {
             "input_tokens": usage.get("prompt_tokens", 0),
             "output_tokens": usage.get("completion_tokens", 0),
         },
     }
+
+
+def _arguments(function: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a tool call; a real model behind the proxy policy may write what is no JSON."""
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise HttpError(502, f"The model calls {function['name']} with no JSON object: {function['arguments'][:200]}")
+    return arguments
 
 
 def _key(request: Request) -> str:
@@ -174,13 +191,12 @@ def _tool_choice(choice: dict[str, Any] | None) -> str | dict[str, Any] | None:
     return {"any": "required", "none": "none", "auto": "auto"}.get(str(kind))
 
 
-async def _events(running: RunningCall) -> AsyncGenerator[bytes, None]:
+async def _events(running: RunningCall, message: dict[str, Any]) -> AsyncGenerator[bytes, None]:
     """Yield a message as the events of a Messages stream, a token at a time."""
 
     def event(kind: str, **data: Any) -> bytes:
         return sse({"type": kind, **data}, kind)
 
-    message = to_message(running.answer)
     try:
         started = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
         yield event("message_start", message={**started, "usage": {**message["usage"], "output_tokens": 0}})
