@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from ajet.backbone.policies import POLICIES
+from ajet.backbone.policies import ARGUMENTS, POLICIES
 from ajet.utils.config_tree import ConfigError
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,10 @@ IGNORED = (
 """Switches of the released command for services and hardware that the reference has no use for."""
 
 
+ALONE = [name for name in POLICIES if name not in ARGUMENTS]
+"""Policies that need no argument."""
+
+
 def ignored_switches(command: click.Command) -> click.Command:
     """Let a command accept the switches of ``IGNORED``."""
     for name in IGNORED:
@@ -55,7 +59,7 @@ def ignored_switches(command: click.Command) -> click.Command:
 )
 @click.option("--exp-dir", default="saved_experiments", show_default=True, help="Folder of the experiment's folder.")
 @click.option("--debug", "--db", "debug_tags", help="Tags of the breakpoints (ajet.bp) that stop the run: a|b.")
-@click.option("--policy", type=click.Choice(POLICIES), default="learn", show_default=True, help="Who answers.")
+@click.option("--policy", type=click.Choice(ALONE), default="learn", show_default=True, help="Who answers.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the policy's choices and of the task order.")
 @click.option("--dummy-data", is_flag=True, help="Dummy tasks in the shape of the configured data.")
 @click.option("--swarm-server", is_flag=True, help="Start a swarm server instead of a classic run.")
@@ -105,10 +109,12 @@ def launch(
         from ajet.task_reader.router import DUMMY_DATA
 
         os.environ[DUMMY_DATA] = "1"
+    from ajet.tuner_lib.experimental.episode_pool import Refused
+
     sys.path.insert(0, str(Path.cwd()))  # where workflows named as package.module are found, as released
     try:
         code = asyncio.run(_train(conf, Path(exp_dir), policy, seed))
-    except (ConfigError, ValueError, ImportError, AttributeError, OSError) as error:
+    except (ConfigError, Refused, ValueError, ImportError, AttributeError, OSError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         code = 130
@@ -136,6 +142,7 @@ async def _train(conf: Path, exp_dir: Path, policy: str, seed: int) -> int:
         )
         log.info("experiment %s in %s", run.settings.experiment_name, run.settings.experiment_dir)
         log.info("AgentJet reference engine: %s", server.engine.policy.describe())
+        run.launch()
         web: uvicorn.Server = Uvicorn(web_config(server.app))
         serving = asyncio.create_task(web.serve(sockets=[listener]))
         stopped: list[int] = []
@@ -147,7 +154,6 @@ async def _train(conf: Path, exp_dir: Path, policy: str, seed: int) -> int:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop, number)
-        run.launch()
         await server.engine.wait()
         failure = server.engine.failure
         if failure is not None:

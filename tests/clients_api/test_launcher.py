@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ajet.utils.files import lock_file
+
 WORKFLOWS = """
 import asyncio
 from ajet import AjetTuner, Workflow, WorkflowOutput, WorkflowTask
@@ -208,12 +210,22 @@ def test_what_keeps_a_run_from_training_is_said_and_exits_1(tmp_path, workflow, 
         (("--conf", "job.yaml"), 1, "--backbone debug"),
         (("--conf", "missing.yaml", "--backbone", "debug"), 1, "missing.yaml"),
         (("--conf", "job.txt", "--backbone", "debug"), 1, ".yaml"),
+        (("--conf", "job.yaml", "--backbone", "debug", "--policy", "script"), 2, "'script' is not one of"),
     ],
 )
 def test_exit_codes_of_the_command_line(tmp_path, arguments, code, says):
     configuration(tmp_path)
     done = launch(tmp_path, *arguments)
     assert (done.returncode, says in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+
+
+def test_a_run_whose_folder_another_engine_holds_is_refused(tmp_path):
+    path = configuration(tmp_path)
+    path.write_text(path.read_text() + "  experiment_name: held\n")
+    with lock_file(tmp_path / "saved_experiments" / "held" / "engine.lock"):
+        done = train(path)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "Another engine trains in" in done.stderr
 
 
 def test_switches_for_services_are_accepted(tmp_path):
