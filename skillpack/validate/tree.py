@@ -123,12 +123,12 @@ class Document:
         return self._lines.get(key, -1)
 
 
-def read_yaml(text: str) -> Document:
-    """Read the first document of ``text``. Never raises: a fault is part of the answer."""
+def read_yaml(text: str, loader: Any = _Loader) -> Document:
+    """Read the first document of ``text``, by another scanner if asked. Never raises: a fault is part of the answer."""
     document = Document(text, documents=0)
     stack: list[tuple[Node, list[Node]]] = []
     try:
-        for event in yaml.parse(text, Loader=_Loader):
+        for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.DocumentStartEvent):
                 document.documents += 1
                 continue

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
+import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from skillpack.validate.check import check_skills
 from skillpack.validate.clients import CLIENTS
@@ -21,6 +21,7 @@ from skillpack.validate.source import SkillFile
 
 DATA = Path(__file__).parent / "data"
 PROBES = yaml.load((DATA / "probes.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+NEAR_PLAIN = int(os.environ.get("AGENTJET_SKILLS_NEAR_PLAIN", "20000"))
 CASES = yaml.load((DATA / "cases.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
@@ -60,43 +61,72 @@ def test_each_probe_gets_the_observed_verdict_and_shows_the_observed_words(probe
             assert f"{reading.name} {reading.description}" == unfold(probe["shown"][client])
 
 
+PLAIN = """---
+name: word-count
+description: "Counts words (of a file): lines, too. Use when asked - or not."
+license: Complete terms in LICENSE.txt
+compatibility: "needs git: 2.40"
+allowed-tools: Bash(git:*) Read
+metadata:
+  author: me
+  version: "1.0"
+---
+
+# Title
+
+Text --- \u4e2d
+"""
+TAIL = len(PLAIN) - PLAIN.index("\n# Title")
+SLIPS = [
+    *"abzZ019 -_.,:;#'\"`@%&*!|>?=~^$/\\()[]{}<\t\n\r\0\x1b\x7f\x85\xa0\u2028\ufeff\u200b\u4e2d\xe9",
+    "--",
+    "  ",
+    "---",
+    ": ",
+]
+NAMES = [
+    "word-count",
+    "null",
+    "true",
+    "yes",
+    "no",
+    "on",
+    "y",
+    "1e5",
+    "0x1f",
+    "1x",
+    "x1",
+    "a--b",
+    "-a",
+    "a-",
+    "inf",
+    "n" * 65,
+]
+
+
+def near_plain(chance: random.Random) -> tuple[str, str]:
+    """Return a folder's name, and a plain file with some lines gone and up to two characters changed."""
+    name = chance.choice(NAMES) if chance.random() < 0.1 else NAMES[0]
+    lines = PLAIN.replace(NAMES[0], name).splitlines(keepends=True)
+    text = "".join(line for number, line in enumerate(lines) if number in (0, 1, 2, 9) or chance.random() < 0.9)
+    for _ in range(chance.choice((0, 1, 1, 1, 2))):
+        at = chance.randrange(len(text) - TAIL)
+        text = text[:at] + chance.choice(("", *SLIPS)) + text[at + chance.choice((0, 1)) :]
+    return chance.choice((name, name, NAMES[0], "Word-Count")), text
+
+
 def test_what_needs_no_model_is_what_all_models_take_unchanged():
     root = Path("/skills")
-    quick = 0
-    plain = st.text(st.sampled_from("abz A1:#-,()*\\\"'.@[]{}<>\t\n&!|%é"), max_size=12)
-    names = st.sampled_from([*["a-b"] * 9, "true", "null", "yes", "x1", "1x", "a--b", "e5", "n" * 65])
-    tails = st.lists(
-        st.sampled_from(
-            [
-                "license: MIT\n",
-                "license: Complete terms in LICENSE.txt\n",
-                "allowed-tools: Bash(git:*) Read\n",
-                "compatibility: needs git: yes\n",
-                "compatibility: " + "long " * 110 + "\n",
-                'metadata:\n  version: "1.0"\n  author: me\n',
-                "metadata:\n  internal: true\n",
-                "metadata:\n  a: b\n  a: c\n",
-                "metadata: text\n",
-                "version: one\n",
-            ]
-        ),
-        max_size=3,
-    )
-
-    @settings(max_examples=500, deadline=None)
-    @given(names, st.one_of(plain, *[st.just("Counts words. Use when asked.")] * 3), tails)
-    def compare(name: str, description: str, tail: list[str]) -> None:
-        nonlocal quick
-        text = f'---\nname: {name}\ndescription: "{description}"\n{"".join(tail)}---\n\nBody --- \u4e2d\n'
-        skill = SkillFile(SkillFolder(root / name, root, "SKILL.md", depth=1), text.encode())
+    chance = random.Random(7)
+    quick = set()
+    for folder, text in dict.fromkeys(near_plain(chance) for _ in range(NEAR_PLAIN)):
+        skill = SkillFile(SkillFolder(root / folder, root, "SKILL.md", depth=1), text.encode())
         shown = portable(skill)
-        if shown is not None:
-            quick += 1
-            for read in CLIENTS.values():
-                assert read(skill) == Reading(*shown)
-
-    compare()
-    assert quick > 20
+        if shown is not None and text not in quick:
+            quick.add(text)
+            for client, read in CLIENTS.items():
+                assert read(skill) == Reading(*shown), (client, text)
+    assert len(quick) > NEAR_PLAIN / 10
 
 
 @pytest.fixture(scope="module")

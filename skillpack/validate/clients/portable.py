@@ -41,6 +41,8 @@ def portable(skill: SkillFile) -> tuple[str, str] | None:
     name, keys = match["name"], _KEY.findall(match["rest"])
     if not name[0].isalpha() or name in _NO_TEXT or _UNUSUAL.search(skill.text, 3, match.end() - 4):
         return None
+    if "  " in match["description"]:  # Codex shows one blank
+        return None
     if skill.invalid_at is not None or len(set(keys)) < len(keys) or "internal" in keys:
         return None
     return name, match["description"]

@@ -9,18 +9,27 @@ from __future__ import annotations
 import re
 import unicodedata
 
+import yaml
+
 from skillpack.validate.causes import cause_of
 from skillpack.validate.clients.reading import Reading
-from skillpack.validate.source import Block, SkillFile
-from skillpack.validate.tree import Document, Fault
+from skillpack.validate.source import BOM, Block, SkillFile
+from skillpack.validate.tree import Document, Fault, Node, read_yaml
 
 KEYS = ("name", "description", "license", "allowed-tools", "metadata", "compatibility")
 MAX_TOLD = 20
 """Unknown keys that are told one by one."""
 
-_ODD = re.compile("[\t\x85\u2028\u2029]")
-_OLD_BREAK = re.compile("[\x85\u2028\u2029]")
+_ODD = re.compile(rf"[\t\x85\u2028\u2029{BOM}]|^ *:(?=[ \n]|\Z)", re.MULTILINE)
+"""What libyaml and strictyaml read differently."""
+_COMMENT_ON_LINE = re.compile(r" *: +#")
+_EMPTY_LINE = re.compile(r" *\n *(?:\n|\Z)")
+_NO_TEXT = ("<<", "=")
+"""Plain scalars that strictyaml takes for the merge and the value key of YAML 1.1, and for no text."""
+_BREAKS = "\n\x85\u2028\u2029"
 MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
+MAX_ODD = 200_000
+"""Characters of a frontmatter with tabs that are still read by the slow scanner."""
 
 
 def read(skill: SkillFile) -> Reading:
@@ -38,8 +47,8 @@ def read(skill: SkillFile) -> Reading:
     if block is None:
         rule, line = skill.why_no_block()
         return reading.reject(rule, "finds no frontmatter between two ---", line)
-    document = _read(skill, block.text)
-    fault = _fault(document)
+    document = _read(skill, block)
+    fault = _fault(document, block.text)
     if fault is not None:
         rule, line = cause_of(block.text, fault)
         return reading.reject(rule, f"cannot read the YAML: {fault.problem}", block.file_line(line))
@@ -62,29 +71,66 @@ def cut(skill: SkillFile) -> Block | None:
     return Block(text[start:end].removesuffix("\n"), start - 3, max(end, start) + 3, ragged=text[end - 1] != "\n")
 
 
-def _read(skill: SkillFile, text: str) -> Document:
-    """Return libyaml's reading of ``text`` but for tabs and the line breaks of YAML 1.1.
+class _Scanner(yaml.SafeLoader):
+    """PyYAML's own scanner, an ancestor of strictyaml's, with what YAML 1.2 and a care for comments changed in it."""
 
-    strictyaml takes these line breaks for blanks, and stumbles on them in comments and block
-    scalars; a tab it takes in quotes, block scalars and comments only.
-    """
-    document = skill.yaml(_OLD_BREAK.sub(" ", text))
-    if document.root is None or not _ODD.search(text):
-        return document
-    leaves = [node for node in document.root.walk() if node.kind == "scalar"]
-    for match in _ODD.finditer(text):
-        place, line = match.start(), text.count("\n", 0, match.start())
-        leaf = next((leaf for leaf in leaves if leaf.start <= place < leaf.end), None)
-        block = leaf is not None and leaf.style in ("|", ">") and line > leaf.line
-        comment = leaf is None and " #" in " " + text[text.rfind("\n", 0, place) + 1 : place]
-        if match[0] == "\t" and not (block or comment or (leaf is not None and leaf.style in ("'", '"'))):
-            return Document(text, fault=Fault(line, 0, "a tab where only blanks may stand", "yaml-tab"))
-        if match[0] != "\t" and (block or comment) and not text.startswith("\n", match.end()):
-            return Document(text, fault=Fault(line, 0, "a line break of an old kind", "encoding-control"))
+    def forward(self, length: int = 1) -> None:
+        if self.pointer + length + 1 >= len(self.buffer):
+            self.update(length + 1)
+        for character in self.buffer[self.pointer : self.pointer + length]:
+            if character == "\n":
+                self.line, self.column = self.line + 1, 0
+            elif character != BOM:
+                self.column += 1
+        self.pointer += length
+        self.index += length
+
+    def scan_to_next_token(self) -> None:
+        if self.index == 0 and self.peek() == BOM:
+            self.forward()
+        while True:
+            while self.peek() == " ":
+                self.forward()
+            comment = self.peek() == "#"
+            while comment and self.peek() not in _BREAKS + "\0":
+                self.forward()
+            if not (self.scan_line_break() or comment):
+                return
+            self.allow_simple_key = self.allow_simple_key or not self.flow_level
+            if comment:
+                while self.scan_line_break():
+                    pass
+            elif self.peek() == "\n":
+                while self.peek() in _BREAKS + "\t ":
+                    self.forward()
+
+    def parse_block_mapping_key(self) -> yaml.Event:
+        if self.check_token(yaml.ValueToken):
+            self.state = self.parse_block_mapping_value
+            return self.process_empty_scalar(self.peek_token().start_mark)
+        return super().parse_block_mapping_key()
+
+
+def _read(skill: SkillFile, block: Block) -> Document:
+    """Return libyaml's reading of a block, or that of a scanner like strictyaml's where the two differ."""
+    if not _ODD.search(block.text):
+        return skill.yaml(block.text)
+    if len(block.text) > MAX_ODD:
+        return Document(block.text, fault=Fault(0, 0, "it has tabs and is too long to tell where", "yaml-tab"))
+    text = "\n" * block.line + block.text  # what follows the first --- begins with the end of its line
+    document = read_yaml(text, _Scanner)
+    fault = document.fault
+    if fault is not None:
+        if "\t" in text.split("\n")[fault.line]:
+            fault.rule = "yaml-tab"
+        fault.line -= block.line
+    for node in document.root.walk() if document.root else ():
+        node.line -= block.line
+        node.end_line -= block.line
     return document
 
 
-def _fault(document: Document) -> Fault | None:
+def _fault(document: Document, text: str) -> Fault | None:
     """Return what strictyaml refuses although libyaml reads it, or libyaml's own fault."""
     if document.fault is not None:
         return document.fault
@@ -96,14 +142,47 @@ def _fault(document: Document) -> Fault | None:
             return Fault(node.line, node.column, "anchors and aliases are not allowed", "yaml-anchor")
         if node.tag:
             return Fault(node.line, node.column, "tags are not allowed", "yaml-tag")
-        keys: set[str] = set()
-        for key, _ in node.pairs:
-            if key.kind == "scalar" and key.value in keys:
-                return Fault(key.line, key.column, f"duplicate key {key.value!r}", "yaml-duplicate")
-            keys.add(key.value)
     if root is None or root.kind != "map":
         return Fault(0, 0, "it is not key: value lines", "frontmatter-mapping")
+    return next((fault for node in root.walk() if node.kind == "map" and (fault := _map_fault(text, node))), None)
+
+
+def _map_fault(text: str, node: Node) -> Fault | None:
+    """Return what strictyaml refuses in a mapping: odd keys, the same key twice, children at different depths."""
+    keys: set[str] = set()
+    indent: int | None = None
+    for key, value in node.pairs:
+        if key.kind != "scalar":
+            return Fault(key.line, key.column, "a key must be text")
+        if key.value in keys:
+            return Fault(key.line, key.column, f"duplicate key {key.value!r}", "yaml-duplicate")
+        keys.add(key.value)
+        if _is_merge(key) and not _can_merge(value):
+            return Fault(value.line, value.column, "<< takes a mapping")
+        if _stumbles(text, key, value):
+            return Fault(key.line, key.column, "a comment before a value that an empty line follows is too much for it")
+        if value.kind == "map":
+            indent = value.column if indent is None else indent
+            if value.column != indent:
+                return Fault(value.line, value.column, "mappings side by side must be indented alike", "yaml-indent")
     return None
+
+
+def _is_merge(key: Node) -> bool:
+    return key.plain and key.value == "<<"
+
+
+def _can_merge(node: Node) -> bool:
+    return node.kind == "map" or (node.kind == "seq" and all(item.kind == "map" for item in node.items))
+
+
+def _stumbles(text: str, key: Node, value: Node) -> bool:
+    """Tell whether strictyaml ends with a NotImplementedError: two comments, an empty line being one, for one value."""
+    if value.line == key.line or value.kind != "scalar" or value.style not in ("", "|", ">"):
+        return False
+    if not _COMMENT_ON_LINE.match(text, key.end) or (value.style and "+" in text[value.start : value.start + 3]):
+        return False
+    return bool(_EMPTY_LINE.match(text, len(text[: value.end].rstrip())))
 
 
 def _check_fields(skill: SkillFile, block: Block, document: Document, reading: Reading) -> None:
@@ -111,7 +190,7 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
         reading.reject(rule, text, block.file_line(document.line(key)))
 
     assert document.root is not None
-    unknown = sorted({key.value for key, _ in document.root.pairs} - set(KEYS))
+    unknown = sorted({key.value for key, _ in document.root.pairs if not _is_merge(key)} - set(KEYS))
     for key in unknown[:MAX_TOLD]:
         refuse("key-unknown", key, f"does not know the key {key[:80]}")
     if len(unknown) > MAX_TOLD:
@@ -119,8 +198,8 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
     name = document.value("name")
     if name is None:
         refuse("name-missing", "name", "needs a name")
-    elif name.kind != "scalar" or not name.value.strip():
-        refuse("name-type" if name.kind != "scalar" else "name-missing", "name", "needs a name that is text")
+    elif not _is_text(name) or not name.value.strip():
+        refuse("name-missing" if _is_text(name) else "name-type", "name", "needs a name that is text")
     else:
         reading.name = unicodedata.normalize("NFKC", name.value.strip())
         for rule, text in _name_faults(reading.name, skill.folder.name):
@@ -130,7 +209,7 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
     description = document.value("description")
     if description is None or (description.kind == "scalar" and not description.value.strip()):
         refuse("description-missing", "description", "needs a description")
-    elif description.kind != "scalar":
+    elif not _is_text(description):
         refuse("description-type", "description", "needs a description that is text")
     else:
         reading.description = description.value.strip()
@@ -141,10 +220,14 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
             line = block.file_line(document.line("description"))
             reading.change("description-space", "trims the description", line)
     compatibility = document.value("compatibility")
-    if compatibility is not None and (compatibility.kind != "scalar" or len(compatibility.value) > MAX_COMPATIBILITY):
+    if compatibility is not None and (not _is_text(compatibility) or len(compatibility.value) > MAX_COMPATIBILITY):
         refuse(
             "compatibility", "compatibility", f"takes compatibility as text of at most {MAX_COMPATIBILITY} characters"
         )
+
+
+def _is_text(node: Node) -> bool:
+    return node.kind == "scalar" and not (node.plain and node.value in _NO_TEXT)
 
 
 def _name_faults(name: str, folder: str) -> list[tuple[str, str]]:
