@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from skillpack import demo_client
 from skillpack.engine import start_engine, stop_engine
 from skillpack.files import write_atomically
 from skillpack.interrupts import INTERRUPTS, held_back
@@ -70,6 +69,8 @@ def demo_command(out: Path, seed: int, as_json: bool) -> None:
 
     Takes less than a minute, needs no GPU and no network, and stops everything that it started.
     """
+    from skillpack import demo_client
+
     out = out.resolve()
     for number in INTERRUPTS:
         signal.signal(number, signal.default_int_handler)  # what Ctrl-C cleans up, they clean up
@@ -118,6 +119,8 @@ def _validate() -> dict[str, Any]:
 
 def _train(out: Path, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train the demo task; return the capacity report of the running server, and the metric lines."""
+    from skillpack.demo_client import STEPS, THREADS
+
     run = out / "saved_experiments" / "demo"
     if run.exists():
         _set_aside(run)
@@ -126,11 +129,11 @@ def _train(out: Path, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     with ExitStack() as stack:
         engine = start_engine(["--swarm-port", "0", "--seed", str(seed)], cwd=out, log=out / "engine.log")
         stack.callback(stop_engine, engine)
-        _say(f"reference engine at {engine.url}, two clients with {demo_client.THREADS} threads each")
+        _say(f"reference engine at {engine.url}, two clients with {THREADS} threads each")
         clients = [stack.enter_context(_client(engine.url, number, out)) for number in range(2)]
-        for step, line in _follow(run / "metrics.jsonl", engine.url, clients):
+        for step, line in _follow(run / "metrics.jsonl", engine.url, clients, STEPS):
             reward = line["metrics"][REWARD]
-            _say(f"step {step:2d}/{demo_client.STEPS}  mean reward {reward:.3f}  " + "█" * round(30 * reward))
+            _say(f"step {step:2d}/{STEPS}  mean reward {reward:.3f}  " + "█" * round(30 * reward))
             if step == 2:
                 capacity = _capacity(engine.url)
     return capacity, _read_lines(run / "metrics.jsonl")
@@ -168,13 +171,15 @@ def _client(url: str, number: int, out: Path) -> Iterator[subprocess.Popen[bytes
             client.wait()
 
 
-def _follow(path: Path, url: str, clients: list[subprocess.Popen[bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each step as it is written, until the last one; between them wait on the engine's status."""
+def _follow(
+    path: Path, url: str, clients: list[subprocess.Popen[bytes]], steps: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each of so many steps as it is written; between them wait on the engine's status."""
     import httpx
 
     seen, revision, deadline = 0, 0, time.monotonic() + TIME_LIMIT
     with httpx.Client(base_url=url, trust_env=False) as http:
-        while seen < demo_client.STEPS:
+        while seen < steps:
             lines = _read_lines(path)
             for line in lines[seen:]:
                 yield line["step"], line

@@ -6,7 +6,6 @@ Written as a user would write one: everything it needs is public AgentJet. Run i
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ STEPS = 24
 THREADS = 8
 
 
-def demo_job(steps: int = STEPS) -> AgentJetJob:
+def demo_job() -> AgentJetJob:
     """Return the job that both clients train; its folders lie below the server's working directory."""
     job = AgentJetJob(
         project_name="agentjet_skills",
@@ -34,9 +33,9 @@ def demo_job(steps: int = STEPS) -> AgentJetJob:
         batch_size=BATCH_SIZE,
         num_repeat=NUM_REPEAT,
         max_env_worker=2 * THREADS,
-        total_training_steps=steps,
+        total_training_steps=STEPS,
     )
-    job.config.ajet.trainer_common.save_freq = steps
+    job.config.ajet.trainer_common.save_freq = STEPS
     return job
 
 
@@ -65,7 +64,7 @@ def main() -> None:
     server_url, number = sys.argv[1], int(sys.argv[2])
     rng = random.Random(number)
     with SwarmClient(server_url) as client, OpenAI(base_url=server_url, api_key="per episode") as llm:
-        client.auto_sync_train_config_and_start_engine(demo_job(int(os.environ.get("AJET_DEMO_STEPS", STEPS))))
+        client.auto_sync_train_config_and_start_engine(demo_job())
 
         def work(task: Task) -> None:
             uuid, model = client.begin_episode(discard_episode_timeout=30)

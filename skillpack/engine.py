@@ -19,6 +19,7 @@ from skillpack.pack import python_module
 from skillpack.script import (
     BAD_INPUT,
     EXIT_CODES,
+    EXTRAS,
     UNAVAILABLE,
     YES,
     BadInput,
@@ -115,7 +116,8 @@ def _wait_until_it_listens(process: subprocess.Popen[bytes], log: Path, seconds:
             said = log.read_text(encoding="utf-8", errors="replace").strip()
             reason = said.rpartition("Error: ")[2] if "Error: " in said else said[-1500:]
             kind = BadInput if code == BAD_INPUT else Unavailable
-            raise kind(f"the engine did not start: {reason or 'it said nothing'}", hint=f"mend that; its log is {log}")
+            hint = EXTRAS if "No module named" in reason else f"mend that; its log is {log}"
+            raise kind(f"the engine did not start: {reason or 'it said nothing'}", hint=hint)
         time.sleep(0.02)
 
 

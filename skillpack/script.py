@@ -26,6 +26,9 @@ EXIT_CODES = {
     RUNNING: "still running, ask again",
 }
 
+OWN_PACKAGES = ("skillpack", "ajet")
+EXTRAS = "pip install 'agentjet-skills[all]'"
+
 OUTPUT_LIMIT = 10_000
 """Characters that a script prints at most; an assistant's context is worth more than a long table."""
 
@@ -122,7 +125,10 @@ def emit(document: Any, *, as_json: bool, text: str | Callable[[], str] = "") ->
 
 
 def run(command: click.Command) -> NoReturn:
-    """Run a script's command line and exit with its code; Ctrl-C and a closed pipe end quietly."""
+    """Run a script's command line and exit with its code; Ctrl-C and a closed pipe end quietly.
+
+    A package of an extra that is not installed is named, with what brings it.
+    """
     try:
         code = command.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -135,6 +141,12 @@ def run(command: click.Command) -> NoReturn:
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = 130
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", *OWN_PACKAGES):
+            raise
+        Unavailable(f"this needs the package {package}, which is not installed", hint=EXTRAS).show()
+        code = UNAVAILABLE
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: no complaint at interpreter exit either
         code = YES

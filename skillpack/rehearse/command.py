@@ -97,14 +97,9 @@ def _plan(client: str, arguments: tuple[str, ...], *, module: bool, latency: str
 
 
 def _run(plan: Any, folder: Path) -> dict[str, Any]:
-    try:
-        from skillpack.rehearse.page import page_of
-        from skillpack.rehearse.report import report_of
-        from skillpack.rehearse.session import rehearse
-    except ModuleNotFoundError as error:
-        raise Unavailable(
-            f"a rehearsal needs the package {error.name}", hint="pip install 'agentjet-skills[engine]'"
-        ) from None
+    from skillpack.rehearse.page import page_of
+    from skillpack.rehearse.report import report_of
+    from skillpack.rehearse.session import rehearse
 
     try:
         outcome = asyncio.run(rehearse(plan, folder / "client.log"))
