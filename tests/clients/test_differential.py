@@ -7,9 +7,11 @@ asks about more, ``AGENTJET_SKILLS_SEED`` about others.
 from __future__ import annotations
 
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
+import skills_ref.parser
 import skills_ref.validator
 
 from skillpack.validate.clients import CLIENTS
@@ -20,6 +22,8 @@ from tests.clients.skill_files import Generated, generate
 
 COUNT = int(os.environ.get("AGENTJET_SKILLS_FILES", "250"))
 SEED = int(os.environ.get("AGENTJET_SKILLS_SEED", "7"))
+AT_ONCE = 1500
+"""Files that one Codex is asked about: it looks into 2,000 folders below a root and no further."""
 TAKEN = frozenset({"run", "init", "loop", "simplify"})
 """Words of the generator that are commands of Claude Code's own: no skill shows them as its title."""
 
@@ -29,9 +33,9 @@ def files() -> list[Generated]:
     return generate(COUNT, SEED)
 
 
-def lay(files: list[Generated], skills: Path) -> Path:
-    """Write each file into a folder of its own, named by its number."""
-    for number, file in enumerate(files):
+def lay(files: list[Generated], skills: Path, first: int = 0) -> Path:
+    """Write each file into a folder of its own, named by its number, which counts from ``first``."""
+    for number, file in enumerate(files, first):
         folder = skills / f"f{number:05d}"
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_bytes(file.data)
@@ -56,14 +60,19 @@ def differences(files: list[Generated], ours: dict[str, object], theirs: dict[st
 
 
 def test_codex_lists_and_refuses_what_we_say(files, codex, tmp_path):
-    skills = lay(files, tmp_path / "project" / ".agents" / "skills")
-    answer = codex.ask(tmp_path / "project")
-    ours = {
-        folder: None if reading.verdict == "rejects" else (reading.name, reading.description)
-        for folder, reading in readings("codex", skills).items()
-    }
-    assert differences(files, ours, dict(answer.listed)) == []
-    assert set(answer.refused) == {folder for folder in ours if ours[folder] is None}
+    ours: dict[str, object] = {}
+    listed: dict[str, object] = {}
+    refused: set[str] = set()
+    for first in range(0, len(files), AT_ONCE):
+        project = tmp_path / str(first) / "project"
+        skills = lay(files[first : first + AT_ONCE], project / ".agents" / "skills", first)
+        answer = codex.ask(project)
+        listed |= answer.listed
+        refused |= set(answer.refused)
+        for folder, reading in readings("codex", skills).items():
+            ours[folder] = None if reading.verdict == "rejects" else (reading.name, reading.description)
+    assert differences(files, ours, listed) == []
+    assert refused == {folder for folder in ours if ours[folder] is None}
 
 
 @pytest.mark.parametrize("where", ["plugin/skills", "project/.claude/skills"])
@@ -113,16 +122,25 @@ def test_npx_skills_offers_and_skips_what_we_say(files, npx_skills, tmp_path):
     assert names == {words(name) for name in answer.listed}  # of several skills with one name only the first is offered
 
 
-def test_skills_ref_accepts_and_refuses_what_we_say(files, tmp_path):
-    ours, theirs = {}, {}
+def test_skills_ref_accepts_refuses_and_shows_what_we_say(files, tmp_path):
+    ours: dict[str, object] = {}
+    theirs: dict[str, object] = {}
     for number, file in enumerate(files):
         path = tmp_path / f"f{number:05d}" / file.folder
         path.mkdir(parents=True)
         (path / "SKILL.md").write_bytes(file.data)
         [folder] = find_skills(path)
-        ours[path.parent.name] = CLIENTS["spec"](read_skill(folder)).verdict != "rejects"
-        try:
-            theirs[path.parent.name] = not skills_ref.validator.validate(path)
-        except (UnicodeDecodeError, AttributeError):  # how it takes bytes that are not UTF-8, and control characters
-            theirs[path.parent.name] = False
+        reading = CLIENTS["spec"](read_skill(folder))
+        ours[path.parent.name] = None if reading.verdict == "rejects" else (reading.name, reading.description)
+        theirs[path.parent.name] = _shown_by_skills_ref(path)
     assert differences(files, ours, theirs) == []
+
+
+def _shown_by_skills_ref(path: Path) -> tuple[str, str] | None:
+    try:
+        if skills_ref.validator.validate(path):
+            return None
+    except Exception:  # it ends so on bytes that are not UTF-8, control characters and some comments
+        return None
+    properties = skills_ref.parser.read_properties(path)
+    return unicodedata.normalize("NFKC", properties.name), properties.description
