@@ -78,12 +78,6 @@ def documented_cap(max_env_worker: int, num_repeat: int) -> int:
     return -(-max_env_worker // num_repeat) * num_repeat
 
 
-def released_cap(max_env_worker: int, num_repeat: int, train_batch_size: int) -> int:
-    """Return how many episodes a released engine runs at most."""
-    groups = min(train_batch_size, -(-max_env_worker // num_repeat))
-    return min(max_env_worker, groups * num_repeat)
-
-
 def nearest_multiples(max_env_worker: int, num_repeat: int) -> list[int]:
     """Return the multiples of ``num_repeat`` next to ``max_env_worker``: itself, or those below and above."""
     above = documented_cap(max_env_worker, num_repeat)

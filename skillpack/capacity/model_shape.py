@@ -168,7 +168,7 @@ def _layers(text: Mapping[str, Any]) -> dict[str, int]:
         full = total // int(text["sliding_window_pattern"])
         return {FULL: full, SLIDING: total - full}
     if text.get("sliding_window") and text.get("use_sliding_window", True):
-        full = int(text.get("max_window_layers") or 0) if "use_sliding_window" in text else 0
+        full = min(total, int(text.get("max_window_layers") or 0)) if "use_sliding_window" in text else 0
         return {kind: count for kind, count in ((FULL, full), (SLIDING, total - full)) if count}
     return {FULL: total}
 

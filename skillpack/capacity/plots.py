@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from skillpack.files import write_atomically
+from skillpack.metrics.plot import check_picture
 from skillpack.script import Unavailable
 
 PHASES = ("full", "stragglers", "timeouts", "update", "resume")
@@ -26,9 +29,9 @@ def _figure() -> Any:
 
 
 def _save(figure: Any, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    return path
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=check_picture(path), dpi=120)
+    return write_atomically(path, buffer.getvalue())
 
 
 def plot_sweep(

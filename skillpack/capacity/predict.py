@@ -86,8 +86,8 @@ class Prediction:
 def predict(inputs: Inputs, engine: str | None = None, steps: int = STEPS, seed: int = 0) -> Prediction:
     """Predict the steps of a training.
 
-    Raises BadInput that names what is missing: max_env_worker, num_repeat, train_batch_size and
-    the duration of an episode are needed.
+    Raises BadInput that names what is missing (max_env_worker, num_repeat, train_batch_size and
+    the duration of an episode are needed), or what leaves no room for a single LLM call.
     """
     engine = engine or default_engine(inputs)
     limits = limits_of(inputs, (engine,))
@@ -105,7 +105,7 @@ def default_engine(inputs: Inputs) -> str:
 
 
 def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[Workload, list[dict[str, Any]]]:
-    """Return the workload that the inputs describe, and what had to be assumed."""
+    """Return the workload that the inputs describe, and what had to be assumed. Raises BadInput as ``predict`` does."""
     needed = (keys.MAX_ENV_WORKER, keys.NUM_REPEAT, keys.TRAIN_BATCH_SIZE)
     missing = [key for key in needed if inputs.value(key) is None]
     if missing:
@@ -131,6 +131,13 @@ def workload_of(inputs: Inputs, limits: Sequence[Limit], engine: str) -> tuple[W
         )
     relevant = LIKELY_ASSUMED if inputs.value(names.VANISH) is None else (*LIKELY_ASSUMED, names.TIMEOUT)
     calls = ceiling_of(limits, engine, LLM_CALLS)
+    if calls.value == 0:
+        limit = next(limit for limit in limits if limit.name == calls.binding[0])
+        raise BadInput(
+            f"no LLM call could be served: {limit.name} is 0 ({limit.source})",
+            expected="GPUs for at least one engine, with a KV cache for at least one request",
+            hint="capacity.py fit FILE",
+        )
     return Workload(
         durations=durations,
         slots=slots,

@@ -1,8 +1,6 @@
-"""Steps as a closed queueing network: what is exact without simulation.
+"""Episodes that share an LLM as a closed queueing network: what is exact without simulation.
 
-Sources: Reiser and Lavenberg, "Mean-value analysis of closed multichain queuing networks", J. ACM 27
-(1980), for the LLM station; order statistics of exponential variables (David and Nagaraja, "Order
-Statistics", section 2.7) for the drain.
+Source: Reiser and Lavenberg, "Mean-value analysis of closed multichain queuing networks", J. ACM 27 (1980).
 """
 
 from __future__ import annotations
@@ -38,14 +36,3 @@ def slowdown(customers: int, llm_share: float, servers: float | None) -> float:
     if servers is None or llm_share <= 0:
         return 1.0
     return cycle_time(customers, 1 - llm_share, llm_share, servers)
-
-
-def exponential_step(episodes: int, concurrency: int, mean: float) -> tuple[float, float]:
-    """Return the expected seconds to collect ``episodes`` and to drain, for exponential durations.
-
-    ``concurrency`` episodes always run: completions come at rate concurrency / mean, so the
-    collection takes episodes * mean / concurrency. Then the other concurrency - 1 episodes still
-    run, each as if just begun: the last of them ends after mean * (1 + 1/2 + ... ) seconds.
-    """
-    drain = mean * sum(1 / running for running in range(1, concurrency))
-    return episodes * mean / concurrency, drain

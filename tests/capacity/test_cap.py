@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ajet.task_rollout.native_parallel_worker import count_slots
 from skillpack.capacity.inputs import CLIENTS, MAX_ENV_WORKER, NUM_REPEAT, TRAIN_BATCH_SIZE, Input, Inputs
-from skillpack.capacity.limits import documented_cap, limits_of, released_cap
+from skillpack.capacity.limits import ceiling_of, documented_cap, limits_of
 from skillpack.capacity.machine import machine_limits
 from skillpack.capacity.parameters import THROTTLE_RATIO
 
@@ -138,9 +139,12 @@ def test_bad_input_ends_with_code_2_and_says_why(args: tuple[str, ...], said: st
 
 
 @given(st.integers(1, 10_000), st.integers(1, 64), st.integers(1, 1000))
-def test_a_released_engine_never_runs_more_than_documented(workers: int, repeat: int, batch: int) -> None:
-    released = released_cap(workers, repeat, batch)
-    assert 1 <= released <= documented_cap(workers, repeat)
+def test_caps_are_those_of_the_engine_and_a_released_one_never_runs_more(workers: int, repeat: int, batch: int) -> None:
+    given = {MAX_ENV_WORKER: workers, NUM_REPEAT: repeat, TRAIN_BATCH_SIZE: batch}
+    limits = limits_of(Inputs({key: Input(value, "test") for key, value in given.items()}), ("released",))
+    released = ceiling_of(limits, "released").value
+    assert released == count_slots(workers, repeat, batch, "released")
+    assert 1 <= released <= documented_cap(workers, repeat) == count_slots(workers, repeat, batch)
     assert documented_cap(workers, repeat) % repeat == 0
     assert documented_cap(workers, repeat) - repeat < workers
 

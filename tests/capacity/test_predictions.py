@@ -105,6 +105,22 @@ def test_a_classic_engine_waits_for_its_whole_batch(job: Path) -> None:
     assert figure(answer, "surplus") == (0, 0)
 
 
+def test_a_model_spread_over_more_gpus_than_there_are_is_told(job: Path) -> None:
+    gpus = "  trainer_common: {n_gpus_per_node: 8}\n"
+    (job / "job.yaml").write_text(JOB.replace("num_repeat: 4", "num_repeat: 4, tensor_model_parallel_size: 16") + gpus)
+    change = ("--set", "client_pool=64", "--llm-share", "0.5")
+    done = run_script("what-if", "job.yaml", *EPISODES, *change, cwd=job)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "max_num_seqs is 0" in done.stderr
+    assert "8 * 1 // 16" in done.stderr
+
+
+def test_the_name_of_a_picture_is_refused_before_anything_is_asked(job: Path) -> None:
+    done = run_script("live", "--url", "http://127.0.0.1:9", "--for", "5m", "--png", "gauge.bmp", cwd=job)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert ".png, .svg or .pdf" in done.stderr
+
+
 def test_observed_durations_replace_the_assumed_distribution(job: Path) -> None:
     (job / "seconds.txt").write_text("# seconds\n30\n30.0\n\n30\n")
     change = ("--set", "ajet.rollout.max_env_worker=128")
@@ -391,13 +407,3 @@ def test_gains_name_the_limit_to_raise() -> None:
     found = gains(predict(inputs, "documented", steps=50), steps=50)
     assert found[0]["change"] == "twice the engine_slots (raised by: ajet.rollout.max_env_worker)"
     assert found[0]["step_time_factor"] < 0.8
-
-
-def test_both_slot_formulas_are_those_of_the_engine() -> None:
-    from ajet.task_rollout.native_parallel_worker import count_slots
-    from skillpack.capacity.limits import documented_cap, released_cap
-
-    for workers in range(1, 40):
-        for repeat in range(1, 10):
-            assert documented_cap(workers, repeat) == count_slots(workers, repeat, 3, "documented")
-            assert released_cap(workers, repeat, 3) == count_slots(workers, repeat, 3, "released")

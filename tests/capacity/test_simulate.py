@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from skillpack.capacity.queueing import cycle_time, exponential_step, slowdown
+from skillpack.capacity.queueing import cycle_time, slowdown
 from skillpack.capacity.simulate import simulate
 from skillpack.capacity.workload import (
     ALL_AGREE,
@@ -27,6 +27,15 @@ from skillpack.capacity.workload import (
 from skillpack.script import BadInput
 
 BASE = Workload(Durations.of(10.0), slots=16, pools=(64,), batch=8, repeat=4, method=ENOUGH_EPISODES)
+
+
+def exponential_step(episodes: int, concurrency: int, mean: float) -> tuple[float, float]:
+    """Return the expected seconds to collect ``episodes`` and to drain, for exponential durations.
+
+    Completions come at rate concurrency / mean. Then the other concurrency - 1 episodes still run, each as if just
+    begun: the last ends after mean * (1 + 1/2 + ...) seconds (David and Nagaraja, "Order Statistics", section 2.7).
+    """
+    return episodes * mean / concurrency, mean * sum(1 / running for running in range(1, concurrency))
 
 
 @pytest.mark.parametrize(("slots", "batch"), [(1, 4), (4, 8), (16, 8), (40, 4)])

@@ -62,7 +62,22 @@ SIMULATION = [
     click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the simulation."),
 ]
 
-png_option = click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Also draw a picture.")
+
+def check_name(_context, _parameter, path):
+    """Refuse the name of a picture that cannot be drawn, before anything is asked or computed."""
+    if path is not None:
+        from skillpack.metrics.plot import check_picture
+
+        check_picture(path)
+    return path
+
+
+png_option = click.option(
+    "--png",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=check_name,
+    help="Also draw a picture: FILE.png, .svg or .pdf.",
+)
 
 ALSO = (*PARAMETERS, *CHOICES, DURATIONS, "clients", "client_pool")
 
