@@ -46,11 +46,7 @@ _OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option("--sarif", type=_OUTPUT, metavar="FILE", help="Write SARIF 2.1.0 to FILE, or - for stdout.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations instead of text.")
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Write JUnit XML to FILE, or - for stdout.")
-@click.option(
-    "--python",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Interpreter to run the scripts with.  [default: this one]",
-)
+@click.option("--python", metavar="PROGRAM", help="Interpreter to run the scripts with.  [default: this one]")
 def validate_command(
     paths: tuple[Path, ...],
     as_json: bool,
@@ -62,7 +58,7 @@ def validate_command(
     sarif: Path | None,
     github: bool,
     junit: Path | None,
-    python: Path | None,
+    python: str | None,
 ) -> None:
     """Tell what each client does with each skill, and check files, text and scripts.
 
@@ -78,6 +74,7 @@ def validate_command(
             expected="one of --json, --github, --sarif - and --junit -",
             hint="give --sarif or --junit the name of a file",
         )
+    interpreter = _interpreter(python)
     from skillpack.validate.check import check_skills
 
     if fix:
@@ -88,11 +85,19 @@ def validate_command(
                 click.echo(line, err=True)
     with check_skills(_folders(paths), clients or tuple(CLIENTS)) as outcome:
         if not no_run:
-            outcome.run_scripts(python)
+            outcome.run_scripts(interpreter)
             _tell_what_is_not_seen(outcome)
         _give_out(outcome, fail_on, as_json=as_json, github=github, sarif=sarif, junit=junit)
         failed = outcome.failed(fail_on)
     click.get_current_context().exit(NO if failed else YES)
+
+
+def _interpreter(given: str | None) -> Path | None:
+    if given is None:
+        return None
+    from skillpack.validate.evals import launch
+
+    return launch.interpreter(given)
 
 
 def _tell_what_is_not_seen(outcome: Outcome) -> None:

@@ -68,6 +68,8 @@ class Outcome(Collection[SkillReport]):
                 found = problem("script-case", f"{result.case}: {result.why}", file=result.file, line=result.line)
                 run_it = f"Run it yourself, in the skill's folder: {result.command}" if result.command else ""
                 report.add(found, mend=run_it or "Write it as docs/evals.md of this pack says.")
+            if result.advice:
+                report.add(problem("script-help", result.advice, file=result.file, line=result.line))
 
     def failed(self, fail_on: str) -> int:
         """Return how many skills have a problem as grave as ``fail_on``."""

@@ -267,7 +267,7 @@ def test_shell_scripts_run_too(skill: Path) -> None:
     (skill / "scripts" / "count.sh").write_text("echo hello\n")
     helped, unknown, *_ = run_scripts([skill])[skill]
     assert helped.case == "count.sh help"
-    assert "its help does not list the exit codes" in helped.why
+    assert "it does not list the exit codes" in helped.advice
     assert "wrong exit code: expected 2, came 0; prints 'hello' on stdout" in unknown.why
 
 

@@ -65,6 +65,7 @@ def test_help_must_say_what_show_how_and_list_codes(try_case: Try, skill: Path) 
     from skillpack.validate.evals import run_scripts
 
     helped = run_scripts([skill])[skill][0]
-    assert helped.why == (
-        "its help does not say what it does; its help shows no example; its help does not list the exit codes"
+    assert helped.why == ""
+    assert helped.advice == (
+        "it does not say what the script does; it shows no example; it does not list the exit codes"
     )

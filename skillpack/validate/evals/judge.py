@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def problems(case: Case, run: Run) -> list[str]:
         *_life(case, run),
         *_exit_code(case.exit_code, run),
         *_output(case, run),
-        *(problem for check in case.checks for problem in CHECKS[check](run)),
+        *(problem for check in case.checks if check in CHECKS for problem in CHECKS[check](run)),
     ]
     # what was refused and did no harm to the script's answer was not written either
     written = [*run.written, *(_refused(run) if found else ())]
@@ -124,8 +124,14 @@ def _output(case: Case, run: Run) -> Iterator[str]:
         return
     if case.schema is not None:
         yield from _json(run, case.schema)
-    elif "--json" in case.commands[-1] and (run.stdout.strip() or case.exit_code in (YES, RUNNING)):
+    elif _asks_for_json(case.commands[-1]) and (run.stdout.strip() or case.exit_code in (YES, RUNNING)):
         yield from _json(run, None)
+
+
+def _asks_for_json(command: Sequence[str]) -> bool:
+    """Tell whether ``--json`` stands in a command as a flag: with a word behind it, it may be the name of a file."""
+    following = [*command[1:], "-"]
+    return any(word == "--json" and after.startswith("-") for word, after in zip(command, following, strict=True))
 
 
 def _json(run: Run, schema: Path | None) -> Iterator[str]:
@@ -221,15 +227,18 @@ def _last_line(text: str) -> str:
     return _first_line("\n".join(reversed(text.splitlines())))
 
 
-def _help(run: Run) -> Iterator[str]:
-    if run.outcome["exit_code"] != YES:
-        return
+def advice(case: Case, run: Run) -> list[str]:
+    """Return what the help of a script lacks, if the case asked for it and got it."""
+    if "help" not in case.checks or run.outcome["exit_code"] != YES:
+        return []
+    lacking = []
     if not _description(run.stdout):
-        yield "its help does not say what it does"
+        lacking.append("it does not say what the script does")
     if not re.search(r"\bexamples?\b", run.stdout, re.IGNORECASE):
-        yield "its help shows no example"
+        lacking.append("it shows no example")
     if not re.search(r"\bexit[ -](codes?|status)\b", run.stdout, re.IGNORECASE):
-        yield "its help does not list the exit codes"
+        lacking.append("it does not list the exit codes")
+    return lacking
 
 
 def _description(help_text: str) -> str:
@@ -251,5 +260,5 @@ def _message(run: Run) -> Iterator[str]:
         yield "says nothing on stderr; expected what was wrong"
 
 
-CHECKS: dict[str, Callable[[Run], Iterator[str]]] = {"help": _help, "message": _message, "silent": _silent}
-"""The judgements that a case can ask for by name."""
+CHECKS: dict[str, Callable[[Run], Iterator[str]]] = {"message": _message, "silent": _silent}
+"""The judgements that a case can ask for by name; ``help`` asks for ``advice``."""

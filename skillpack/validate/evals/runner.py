@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ class CaseResult:
 
     ``seconds`` is how long its command took; ``why`` is empty if it is ok; ``file`` and ``line``
     say where in the skill the case is written down. ``command`` runs it again from the skill's
-    folder; it is empty if the cases could not be read.
+    folder; it is empty if the cases could not be read. ``advice`` is what could be better though
+    nothing is wrong.
     """
 
     case: str
@@ -40,6 +41,7 @@ class CaseResult:
     why: str
     file: str
     line: int
+    advice: str = ""
 
 
 def run_scripts(
@@ -201,7 +203,7 @@ class _Run:
         )
         found = judge.problems(case, seen)
         text = judge.why(found, seen.stderr) if found else ""
-        return self._result(case, shown, outcome, text)
+        return replace(self._result(case, shown, outcome, text), advice="; ".join(judge.advice(case, seen)))
 
     def _result(self, case: Case, shown: str, outcome: supervisor.Outcome, why: str) -> CaseResult:
         return CaseResult(
