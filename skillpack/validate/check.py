@@ -63,7 +63,8 @@ def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) ->
     if not skill.source.unreadable:
         for check in CHECKS:
             problems += check(skill)
-    report = SkillReport(skill.name, folder.path, skill.description, skill.line("description"), clients=readings)
+    report = SkillReport(skill.name, folder.path, skill.description, skill.line("name"), skill.line("description"))
+    report.clients = readings
     report.has_scripts = any(file.startswith("scripts/") for file in folder.files)
     report.ignored = skill.ignored(folder.file_name) or frozenset()
     report.problems, report.suppressed = _sift(problems, skill)

@@ -54,6 +54,7 @@ class SkillReport:
     name: str
     path: Path
     description: str = ""
+    name_line: int = 1
     description_line: int = 1
     problems: list[Problem] = field(default_factory=list)
     clients: dict[str, Reading] = field(default_factory=dict)

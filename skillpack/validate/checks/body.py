@@ -10,9 +10,12 @@ from skillpack.validate.problems import Problem, problem
 
 MAX_LINES = 500
 MAX_TOKENS = 5000
+MAX_PATHS = 20
+"""Different paths of machines that are told of in one file."""
 
 _MACHINE = re.compile(
-    r"(?<![\w/.~}])(?:/home/(?P<home>[a-z_][\w.-]*)|/Users/(?P<mac>[A-Za-z][\w.-]*)|[A-Z]:\\Users\\(?P<windows>[\w.-]+))[/\\]"
+    r"(?<![\w/.~}])(?:/home/(?P<home>[a-z_][\w.-]{0,60})|(?:/mnt/[a-z])?/Users/(?P<mac>[A-Za-z][\w.-]{0,60})"
+    r"|[A-Z]:\\{1,2}Users\\{1,2}(?P<windows>[\w.-]{1,60}))[/\\]"
 )
 _NOBODY = re.compile(
     r"(?:user(?:name)?|you(?:r.*)?|my(?:name|user|self)?|me|name|someone|somebody|foo|bar|alice|bob|jane|john|dev(?:eloper)?|example|shared"
@@ -40,7 +43,7 @@ def check(skill: Skill) -> Iterator[Problem]:
     count = tokens(body)
     if count > MAX_TOKENS:
         yield problem("body-tokens", f"about {count} tokens", line=line, file=main)
-    for file in (main, *(file for file in skill.folder.files if file.startswith("references/"))):
+    for file in (main, *(file for file in skill.folder.files if file.startswith(("references/", "scripts/")))):
         text = skill.text(file)
         if "/home/" in text or "/Users/" in text or "\\Users\\" in text:
             yield from _machine_paths(file, text)
@@ -50,6 +53,6 @@ def _machine_paths(file: str, text: str) -> Iterator[Problem]:
     told: set[str] = set()
     for match in _MACHINE.finditer(text):
         person = match["home"] or match["mac"] or match["windows"]
-        if not _NOBODY.match(person) and match[0] not in told:
+        if len(told) < MAX_PATHS and not _NOBODY.match(person) and match[0] not in told:
             told.add(match[0])
             yield problem("machine-path", match[0], line=text.count("\n", 0, match.start()) + 1, file=file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,13 @@ _OPTION = re.compile(r"--[A-Za-z][\w-]*")
 _DECLARES = re.compile(
     r"add_argument\(|\boption\(|Option\(|getopts|parseArgs|argv|\$\{?1\b|OptionParser|docopt|\"--|'--|--[\w-]+\)"
 )
+_OWN_PARSER = re.compile(r"(?<!\w)(?:argparse\.)?ArgumentParser\(")
+_ADDED_TO = re.compile(
+    r"parse_known_args|\bparents\s*=|REMAINDER|fromfile_prefix|add_arguments?_to|\.add_argparse_args"
+    r"|\w\([^()\n]{0,80}(?<![\w.])(?:parser|sub_?parsers?|ap|p)(?![\w.=])[^()\n]{0,80}\)"
+)
+"""Where a parser is given away, or takes what it does not know."""
+
 _IMPORTS = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
 _ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>", "<"})
 
@@ -33,7 +41,10 @@ class Call:
 
 
 def calls(skill: Skill, scripts: Sequence[str]) -> Iterator[Call]:
-    """Yield the calls of the skill's scripts in the shell blocks of SKILL.md."""
+    """Yield the calls of the skill's scripts in the shell blocks of SKILL.md.
+
+    A block without a language may be anything: there, a script in front is a command only with ``$`` or ``./``.
+    """
     for code in scan(skill.body).codes:
         if code.language not in SHELLS:
             continue
@@ -45,7 +56,11 @@ def calls(skill: Skill, scripts: Sequence[str]) -> Iterator[Call]:
                 line = line.rstrip()[:-1] + " " + code.lines[number].strip()
             number += 1
             if "scripts/" in line:
-                yield from _calls_of(line.strip().removeprefix("$ "), start, scripts)
+                command = line.strip()
+                known = bool(code.language) or command.startswith(("$ ", "./", "sudo "))
+                for call in _calls_of(command.removeprefix("$ "), start, scripts):
+                    if known or not call.bare:
+                        yield call
 
 
 def _calls_of(line: str, number: int, scripts: Sequence[str]) -> Iterator[Call]:
@@ -76,7 +91,7 @@ def check_commands(skill: Skill, scripts: Sequence[str]) -> Iterator[Problem]:
             fault = _start_fault(skill, call.script, text)
             if fault:
                 yield problem("script-shebang", f"{call.script} {fault}", line=line)
-        if not tells_its_options(skill, call.script, text):
+        if not tells_its_options(call.script, text):
             continue
         for word in call.words:
             option = _OPTION.match(word)
@@ -93,14 +108,14 @@ def _start_fault(skill: Skill, script: str, text: str) -> str:
     return "" if os.access(skill.folder.path / script, os.X_OK) else "is not executable"
 
 
-def tells_its_options(skill: Skill, script: str, text: str) -> bool:
+def tells_its_options(script: str, text: str) -> bool:
     """Tell whether all options stand in the script itself, and nothing that it imports may add to them."""
     if not _DECLARES.search(text) or not script.endswith((".py", ".sh", ".bash", ".js", ".mjs")):
         return False
     if not script.endswith(".py"):
         return "source " not in text and "import " not in text and "require(" not in text
-    import sys
-
+    if _OWN_PARSER.search(text):
+        return not _ADDED_TO.search(text)
     known = {*sys.stdlib_module_names, "click", "typer", "yaml", "requests", "httpx", "numpy", "pandas", "rich"}
     return all(name.split(".")[0] in known for name in _IMPORTS.findall(text))
 

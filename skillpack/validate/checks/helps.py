@@ -32,9 +32,7 @@ def check_helps(folder: Path, python: Path | None, jobs: int) -> list[Problem]:
     if skill is None:
         return []
     scripts = [file for file in skill.folder.files if file.startswith("scripts/") and file.endswith(".py")]
-    wanted = [
-        call for call in calls(skill, scripts) if not tells_its_options(skill, call.script, skill.text(call.script))
-    ]
+    wanted = [call for call in calls(skill, scripts) if not tells_its_options(call.script, skill.text(call.script))]
     keys = list(dict.fromkeys((call.script, _subcommand(call)) for call in wanted))
     with tempfile.TemporaryDirectory(prefix="skills-help-") as scratch, ThreadPoolExecutor(max(1, jobs)) as pool:
         told = pool.map(lambda key: _help(folder / key[0], key[1], python, scratch), keys)

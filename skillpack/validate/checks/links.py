@@ -171,9 +171,10 @@ def _in_speech(before: str) -> bool:
 
 
 def _elsewhere(skill: Skill, text: str) -> set[int]:
-    """Return the lines of code whose paths are not the skill's: no shell's, or behind a ``cd`` to another place."""
-    found: set[int] = set()
-    for code in scan(text).codes:
+    """Return the lines of code whose paths are not the skill's: no shell's, behind a ``cd``, in a comment."""
+    markdown = scan(text)
+    found = set(markdown.commented)
+    for code in markdown.codes:
         away = code.language not in SHELLS
         for number, line in enumerate(code.lines, code.line):
             moved = _CD.search(line) if "cd" in line else None

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 _FENCE = re.compile(
     r"^(?P<lead>[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]+|>)*)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
 )
-_QUOTE = re.compile(r"(?: {0,3}> ?)+")
+_QUOTE = re.compile(r" {0,3}> ?")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])(?P<gap>[ \t]+)")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?P<text>[^\n]*)")
 _TARGET = re.compile(
@@ -55,6 +55,8 @@ class Markdown:
 
     links: list[Link] = field(default_factory=list)
     codes: list[Code] = field(default_factory=list)
+    commented: set[int] = field(default_factory=set)
+    """Lines (from 0) with an HTML comment on them."""
     _anchored: list[str] = field(default_factory=list)
     """Lines that may hold a heading or an HTML anchor."""
 
@@ -86,17 +88,17 @@ class _Opening:
     def holds(self, line: str) -> bool:
         """Tell whether a line still lies in the container of the fence."""
         if self.quotes:
-            return line.count(">", 0, len(_prefix(line))) >= self.quotes
+            return _prefix(line, self.quotes).count(">") == self.quotes
         return not self.item or not line.strip() or _indent(line) >= self.item
 
     def closed_by(self, inner: str) -> bool:
         """Tell whether a line, without its quote marks, is the closing fence."""
         marks = inner.strip()
-        return marks.startswith(self.marks) and not marks.strip(self.marks[0]) and _indent(inner) < self.indent + 4
+        return marks.startswith(self.marks) and not marks.strip(self.marks[0]) and _indent(inner) < self.item + 4
 
     def inner(self, line: str) -> str:
         """Return a line without the quote marks in front of it."""
-        return line[len(_prefix(line)) :] if self.quotes else line
+        return line[len(_prefix(line, self.quotes)) :] if self.quotes else line
 
 
 @lru_cache(maxsize=64)
@@ -117,6 +119,7 @@ def scan(text: str) -> Markdown:
         opening = None
         if comment or ("<!--" in line and "<!--" in _without_code(line)):
             line, comment = _without_comments(line, comment)
+            found.commented.add(number)
         fence = _FENCE.match(line) if "```" in line or "~~~" in line else None
         if fence and (opened := _opening(fence, items)):
             opening = opened
@@ -135,9 +138,12 @@ def _opening(fence: re.Match[str], items: list[int]) -> _Opening | None:
     """Return what a fence in these list items opens, or None where it is indented so far that it is code itself."""
     lead = fence["lead"]
     quotes = lead.count(">")
+    if not lead[:1].isspace():
+        items.clear()
     if quotes:
-        return _Opening(fence["marks"], len(lead) - len(_prefix(lead)), quotes, 0)
+        return _Opening(fence["marks"], len(lead) - len(_prefix(lead, quotes)), quotes, 0)
     if lead.strip():
+        items.append(len(lead))
         return _Opening(fence["marks"], len(lead), 0, len(lead))
     indent = _indent(lead)
     while items and items[-1] > indent:
@@ -160,9 +166,15 @@ def _note_item(line: str, items: list[int]) -> None:
         items.clear()
 
 
-def _prefix(line: str) -> str:
-    match = _QUOTE.match(line)
-    return match[0] if match else ""
+def _prefix(line: str, most: int) -> str:
+    """Return the quote marks in front of a line, not more than so many."""
+    end = 0
+    for _ in range(most):
+        match = _QUOTE.match(line, end)
+        if match is None:
+            break
+        end = match.end()
+    return line[:end]
 
 
 def _indent(line: str) -> int:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import os
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 
-from skillpack.validate.checks.description import competing
+from skillpack.validate.checks.rivals import Descriptions, Rivalry, terms
 from skillpack.validate.problems import Problem, SkillReport, problem
 
-MAX_COMPARED = 2000
-"""Descriptions that are compared with each other; a pack of more is beyond any client's listing."""
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What has to be known of a skill to tell of its rival."""
+
+    index: int
+    name: str
+    path: str
+    line: int
 
 
 class Pack:
@@ -16,43 +25,71 @@ class Pack:
 
     def __init__(self) -> None:
         self._count = 0
-        self._named: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._described: list[tuple[int, SkillReport]] = []
+        self._first: dict[str, str] = {}
+        self._found: defaultdict[int, list[Problem]] = defaultdict(list)
+        self._descriptions = Descriptions()
+        self._described: list[_Described] = []
         self._offered: set[int] = set()
         self.shadowed: set[int] = set()
         """Indexes of the skills that npx skills leaves out, as one before them in their folder has their name."""
 
     def add(self, report: SkillReport) -> None:
         """Take note of the next skill."""
-        self._named[report.name].append((self._count, str(report.path)))
+        path = str(report.path)
+        first = self._first.setdefault(report.name, path)
+        if first != path:
+            beside = os.path.dirname(first) == os.path.dirname(path)  # noqa: PTH120 - the paths are text already
+            detail = f"{report.name} is already the name of {_from(first, path)}"
+            found = problem("duplicate-name", detail, line=report.name_line, severity="" if beside else "warn")
+            self._found[self._count].append(found)
         reading = report.clients.get("npx-skills")
         if reading is not None and reading.verdict != "rejects":
             offer = hash((report.path.parent, reading.name))
             if offer in self._offered:
                 self.shadowed.add(self._count)
             self._offered.add(offer)
-        if report.description and len(self._described) < MAX_COMPARED:
-            self._described.append((self._count, report))
+        if report.description:
+            self._descriptions.add(report.description)
+            self._described.append(_Described(self._count, report.name, path, report.description_line))
         self._count += 1
 
     def problems(self) -> dict[int, list[Problem]]:
-        """Return the problems that skills have with each other, by their index."""
-        found: defaultdict[int, list[Problem]] = defaultdict(list)
-        for name, group in self._named.items():
-            for index, path in group if len(group) > 1 else ():
-                others = [other for _, other in group if other != path]
-                more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-                detail = f"{name} is also the name of {', '.join(others[:3])}{more}"
-                found[index].append(problem("duplicate-name", detail))
-        rivals: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-        for one, other, cosine in competing([report.description for _, report in self._described]):
-            rivals[one].append((cosine, other))
-            rivals[other].append((cosine, one))
-        for place, competitors in rivals.items():
-            cosine, nearest = max(competitors)
-            index, report = self._described[place]
-            rival = self._described[nearest][1]
-            more = f", and {len(competitors) - 1} more" if len(competitors) > 1 else ""
-            detail = f"with {rival.name} ({rival.path}), {cosine:.2f}{more}"
-            found[index].append(problem("description-competes", detail, line=report.description_line))
-        return found
+        """Return the problems that skills have with each other, by their index, after the last one was added."""
+        worst: dict[int, tuple[tuple[bool, float], int, str]] = {}
+        rivals: Counter[int] = Counter()
+        for rivalry in self._descriptions.rivalries():
+            apart = self._apart(rivalry)
+            for place, nearest in ((rivalry.one, rivalry.other), (rivalry.other, rivalry.one)):
+                rivals[place] += 1
+                grade = (not apart, rivalry.cosine)
+                if place not in worst or grade > worst[place][0]:
+                    worst[place] = grade, nearest, apart
+        for place, ((_, cosine), nearest, apart) in worst.items():
+            here, rival = self._described[place], self._described[nearest]
+            detail = f"with {rival.name} ({_from(rival.path, here.path)}), {cosine:.2f}"
+            if apart:
+                detail += f", told apart by {apart} alone"
+            if rivals[place] > 1:
+                detail += f", and {rivals[place] - 1} more"
+            severity = "info" if apart else ""
+            self._found[here.index].append(problem("description-competes", detail, line=here.line, severity=severity))
+        return self._found
+
+    def _apart(self, rivalry: Rivalry) -> str:
+        """Return the words that set two rivals apart, if each has one of its own that stands in its name too."""
+        one = _in_name(rivalry.only_one, self._described[rivalry.one].name)
+        other = _in_name(rivalry.only_other, self._described[rivalry.other].name)
+        return f"{', '.join(one)} / {', '.join(other)}" if one and other else ""
+
+
+def _in_name(words: frozenset[str], name: str) -> list[str]:
+    """Return the words that are parts of a name, or end one that is written together, such as webfetch."""
+    parts = tuple(terms(name.replace("-", " ").replace("_", " ")))
+    return sorted(
+        word for word in words if word in parts or (len(word) > 3 and any(part.endswith(word) for part in parts))
+    )
+
+
+def _from(path: str, here: str) -> str:
+    """Return a skill's folder as seen from the folder that another one lies in."""
+    return os.path.relpath(path, os.path.dirname(here))  # noqa: PTH120

@@ -7,26 +7,24 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 
 from skillpack.validate.checks.commands import check_commands
+from skillpack.validate.checks.prompts import question
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem, problem
 
-_ASKS = {
-    "input": "input()",
-    "getpass": "getpass()",
-    "click.prompt": "click.prompt()",
-    "click.confirm": "click.confirm()",
-    "click.pause": "click.pause()",
-    "typer.prompt": "typer.prompt()",
-    "typer.confirm": "typer.confirm()",
-    "getpass.getpass": "getpass.getpass()",
-}
-_SHELL_ASKS = re.compile(r"^(?!\s*#).*\b(read\s+(?:-\w+\s+)*-\w*p|select\s+\w+\s+in)\b", re.MULTILINE)
+_SHELL_ASKS = re.compile(
+    r"^(?![ \t]*#)[^\n]{0,500}?\b"
+    r"(read[ \t]{1,9}(?:-\w{1,9}[ \t]{1,9}){0,4}-\w{0,9}p|select[ \t]{1,9}\w{1,60}[ \t]{1,9}in)\b",
+    re.MULTILINE,
+)
 _SHELL_ERROR = re.compile(r"line (\d+): (.*)")
-SHELL_SECONDS = 10
+SHELL_SECONDS = 3
+_NEWER = re.compile(r"f-string|^invalid syntax\b.*\b(?:type|except)\b")
+"""What Python says of syntax that a later one than this may take (quotes and backslashes in f-strings: 3.12)."""
 
 
 def check(skill: Skill) -> Iterator[Problem]:
@@ -52,16 +50,19 @@ def _check_python(file: str, text: str) -> Iterator[Problem]:
             warnings.simplefilter("ignore")
             tree = ast.parse(text.lstrip("\ufeff"), file)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = str(getattr(error, "msg", error))
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
         yield problem(
-            "script-syntax", str(getattr(error, "msg", error)), line=getattr(error, "lineno", 1) or 1, file=file
+            "script-syntax",
+            f"{said} (Python {version})",
+            line=getattr(error, "lineno", 1) or 1,
+            file=file,
+            severity="warn" if _NEWER.search(said) else "",
         )
         return
-    if "isatty" in text or not any(name.rpartition(".")[2] in text for name in _ASKS):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in _ASKS:
-            yield problem("script-prompts", _ASKS[ast.unparse(node.func)], line=node.lineno, file=file)
-            return
+    asked = question(text, tree)
+    if asked:
+        yield problem("script-prompts", asked[0], line=asked[1], file=file)
 
 
 def _check_shell(skill: Skill, file: str, text: str) -> Iterator[Problem]:
