@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 LESS_IS_BETTER = re.compile(r"loss|error|perplexity|\bppl\b|/kl|_kl|regret|(^|/)time|timing|clip", re.IGNORECASE)
 
 FIGURES = ("first", "last", "min", "max", "mean", "std", "best", "best_is", "best_step", "slope")
-ARRAYS = ("steps", "values", "stamps")
-
-FIGURES = ("first", "last", "min", "max", "mean", "std", "best", "best_is", "best_step", "slope")
-ARRAYS = ("steps", "values", "stamps")
 Direction = Literal["auto", "max", "min"]
 
 
@@ -44,10 +40,7 @@ def summarize(series: Series, best: Direction = "auto") -> dict[str, Any]:
         "last_step": int(series.steps[-1]) if len(series) else None,
     }
     if not len(values):
-        return {
-            **figures,
-            **dict.fromkeys(("first", "last", "min", "max", "mean", "std", "best", "best_step", "slope")),
-        }
+        return {**figures, **dict.fromkeys(FIGURES)}
     least = LESS_IS_BETTER.search(series.key) is not None if best == "auto" else best == "min"
     place = int(values.argmin() if least else values.argmax())
     spread = steps - steps.mean()

@@ -115,6 +115,15 @@ def test_summary_figures(server: FakeSwanLab) -> None:
     assert best == {"actor/ppo_kl": "min", KEY: "max", "actor/entropy": "max"}
 
 
+def test_a_curve_without_a_finite_value_has_no_figures(tmp_path: Path) -> None:
+    (tmp_path / "console.log").write_text("step:1 - actor/lost:nan\nstep:2 - actor/lost:inf\n")
+    _, document, _ = fetch_json(["summary", str(tmp_path / "console.log")])
+    check(document, "summary")
+    (figures,) = document["runs"][0]["keys"]
+    assert (figures["count"], figures["nan"], figures["inf"]) == (2, 1, 1)
+    assert (figures["mean"], figures["best"], figures["best_is"]) == (None, None, None)
+
+
 def test_comparison_by_time_interpolates_within_each_run(server: FakeSwanLab) -> None:
     code, document, _ = fetch_json(
         ["compare", server.run_url(), server.run_url("live1234"), "--keys", "response_length", "--x", "relative"]
