@@ -9,9 +9,9 @@ from typing import Any
 
 from skillpack.blueprint.durations import BadDuration, format_duration, parse_duration
 from skillpack.blueprint.model import parse_blueprint
+from skillpack.rendering import render
 from skillpack.script import BadInput
 
-TEMPLATE = "blueprint.md.jinja"
 _SERVER_URL = re.compile(r"""["'](https?://[^"'\s]+:\d+)/?["']""")
 
 
@@ -33,20 +33,12 @@ class Fields:
 
 def render_blueprint(fields: Fields) -> str:
     """Return the text of a blueprint, which reads back as what was given. Raises BadInput if it would not."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     fields = replace(fields, max_time=_told(fields.max_time))
     for name in ("codebase_dir", "venv_exe", "yaml_path", "result_dir"):
         if "`" in getattr(fields, name) or "\n" in getattr(fields, name):
             raise BadInput(f"{name} holds a backtick or a line break", expected="a plain path")
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).resolve().parents[1] / "templates"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-    )
     title = re.sub(r"\s+", " ", fields.purpose).strip()[:60]
-    text = environment.get_template(TEMPLATE).render(title=title, **vars(fields))
+    text = render("blueprint.md.jinja", title=title, **vars(fields))
     read = parse_blueprint(text, Path.cwd() / "blueprint.md")
     if read.problems or tuple(read.commands) != tuple(command.strip() for command in fields.commands):
         raise BadInput(

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from skillpack import rendering
 from skillpack.blueprint.durations import format_duration
 from skillpack.files import write_atomically
 from skillpack.runs.diagnose import diagnose
 from skillpack.runs.metrics import Table, read_metrics, summarise, validation_table, write_csv
 from skillpack.runs.progress import Progress
-from skillpack.runs.rundir import RunDir
+from skillpack.runs.rundir import RunDir, read_json
 from skillpack.runs.status import Status, observe
 from skillpack.script import ScriptError
 from skillpack.triage.remedy import config_lookup
@@ -169,26 +170,15 @@ def _files(run: RunDir) -> list[str]:
 
 def render(document: dict[str, Any]) -> str:
     """Return the report in Markdown."""
-    from jinja2 import Environment, FileSystemLoader
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).resolve().parents[1] / "templates"), trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["number"] = lambda value: f"{value:.4g}" if isinstance(value, (int, float)) else (value or "")
-    environment.filters["cell"] = lambda value: str(value).replace("|", "\\|").replace("\n", " ")[:80]
-    template = environment.get_template("run_report.md.jinja")
     title = document["purpose"].splitlines()[0][:80] if document["purpose"] else document["id"]
     seconds = document["seconds"]
-    text = template.render(
-        **document, title=title, time_text=format_duration(seconds) if seconds is not None else "time unknown"
-    )
+    time_text = format_duration(seconds) if seconds is not None else "time unknown"
+    text = rendering.render("run_report.md.jinja", **document, title=title, time_text=time_text)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def report_is_current(run: RunDir, status: Status) -> bool:
     """Tell whether ``report.json`` is about this attempt, as it ended."""
-    from skillpack.runs.rundir import read_json
-
     report = read_json(run.path / "report.json")
     return (
         report.get("id") == status.record["id"]

@@ -169,7 +169,7 @@ def _as_before(asked: Options, record: dict[str, Any]) -> Options:
 
 def _show_started(plan: Blueprint, status: Status, as_json: bool) -> None:
     from skillpack.runs.diagnose import diagnose
-    from skillpack.runs.present import status_json, watched_json, watched_text
+    from skillpack.runs.present import watched_json, watched_text
     from skillpack.runs.progress import Progress
     from skillpack.runs.rundir import RunDir
     from skillpack.runs.watch import Watched
@@ -184,7 +184,7 @@ def _show_started(plan: Blueprint, status: Status, as_json: bool) -> None:
     if document["attach"] and status.alive:
         text += f"\nwindow: {document['attach']}"
     emit(document, as_json=as_json, text=text)
-    sys.exit(YES if status.alive else status_json(run, status, progress)["state"] != "finished")
+    sys.exit(YES if status.alive or status.state == "finished" else NO)
 
 
 @run_group.command("watch", example="scripts/run.py watch DIR --for 2min --json", exit_codes=ENDS)

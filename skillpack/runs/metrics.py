@@ -17,6 +17,7 @@ from skillpack.runs.rundir import RunDir
 
 Table = dict[int, dict[str, float]]
 _NUMPY = re.compile(r"\b(?:np|numpy)\.\w+\(([^()]*)\)")
+_NOT_FINITE = re.compile(r": -?(?:nan|inf)\b")
 
 
 def read_metrics(run: RunDir, record: dict[str, Any]) -> Table:
@@ -73,9 +74,7 @@ def validation_table(path: Path) -> list[dict[str, float | str]]:
         return rows
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            told = ast.literal_eval(
-                _NUMPY.sub(r"\1", line.strip()).replace(": nan", ": None").replace(": inf", ": None")
-            )
+            told = ast.literal_eval(_NOT_FINITE.sub(": None", _NUMPY.sub(r"\1", line.strip())))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
         if isinstance(told, dict):

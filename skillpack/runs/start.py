@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import select
 import shutil
 import socket
 import subprocess
@@ -266,11 +265,11 @@ def _await_takeover(run: RunDir) -> None:
     while run.read()["phase"] == "starting":
         if time.monotonic() > deadline:
             raise handover.HandoverFailed("the supervisor did not start")
-        select.select([], [], [], 0.02)
+        time.sleep(0.02)
 
 
 def _first_look(run: RunDir, seconds: float) -> Status:
     deadline = time.monotonic() + seconds
     while (status := observe(run)).alive and time.monotonic() < deadline:
-        select.select([], [], [], 0.05)
+        time.sleep(0.05)
     return status

@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from skillpack.runs import process
@@ -183,8 +182,3 @@ def _engine_stepped(heartbeat: dict[str, Any]) -> bool:
     """Tell whether a swarm server, whose log may be elsewhere, counted a step while the run lived."""
     steps = [told.get("global_step") or 0 for told in heartbeat.get("engine") or []]
     return bool(steps) and max(steps) > steps[0]
-
-
-def log_paths(run: RunDir, record: dict[str, Any]) -> dict[str, Path]:
-    """Return the logs of a run's parts by name."""
-    return {part["name"]: run.log_of(part["name"], len(record["parts"])) for part in record["parts"]}
