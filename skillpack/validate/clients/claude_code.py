@@ -19,7 +19,7 @@ from skillpack.validate.clients.javascript import BLANKS, kind_of, shown_value, 
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.clients.yaml12 import read_yaml12
 from skillpack.validate.source import BOM, Block, SkillFile
-from skillpack.validate.tree import Document, Node, read_yaml
+from skillpack.validate.tree import Document, Node
 
 LISTING_LIMIT = 1536
 """UTF-16 units that a skill's line in the listing may have; a longer one is cut (skillListingMaxDescChars)."""
@@ -89,17 +89,17 @@ def repair(text: str) -> str:
 def _is_list(value: str) -> bool:
     if value[0] != "[" or value[-1] != "]":
         return False
-    document = read_yaml12(read_yaml, value, bun=True)
+    document = read_yaml12(value, bun=True)
     return document.root is not None and document.root.kind == "seq"
 
 
 def _document(skill: SkillFile, block: Block, reading: Reading) -> Document | None:
     """Return the mapping that was read, perhaps after the repair, or None if the skill is left without any."""
     body = skill.text[block.end :]
-    document = read_yaml12(skill.yaml, block.text, bun=True)
+    document = read_yaml12(block.text, bun=True)
     if document.fault is not None:
         rule, line = cause_of(block.text, document.fault)
-        document = read_yaml12(skill.yaml, repair(block.text), bun=True)
+        document = read_yaml12(repair(block.text), bun=True)
         if document.fault is not None:
             _describe_by_body(skill, body, reading, rule, "cannot read the YAML", block.file_line(line))
             return None

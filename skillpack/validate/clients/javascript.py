@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from skillpack.validate.clients import shield
 from skillpack.validate.tree import NULLS, Node
 
 CORE = "tag:yaml.org,2002:"
@@ -50,7 +49,7 @@ def shown_value(node: Node | None, depth: int = 0) -> str:
     kind = kind_of(node)
     if kind == "number":
         return _shown_number(node.value.lower())
-    return node.value.lower() if kind == "boolean" else shield.take(node.value)
+    return node.value.lower() if kind == "boolean" else node.value
 
 
 def _shown_number(text: str) -> str:

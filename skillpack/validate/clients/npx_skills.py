@@ -45,7 +45,7 @@ def read(skill: SkillFile) -> Reading:
     if block is None:
         rule, line = skill.why_no_block()
         return reading.reject(rule, "finds no frontmatter between two --- lines", line)
-    document = read_yaml12(skill.yaml, block.text)
+    document = read_yaml12(block.text)
     if document.fault is not None:
         rule, line = cause_of(block.text, document.fault)
         return reading.reject(rule, f"cannot read the YAML: {document.fault.problem}", block.file_line(line))

@@ -1,133 +1,614 @@
 """YAML 1.2 as the ``yaml`` package of npm (2.x, strict) and Bun's parser read it.
 
-Both differ from libyaml in the same few places, which were found by reading many files with all
-three: a value over several lines must be indented, an alias must have its anchor, odd characters
-are just characters, a line of blanks may hold tabs. Where the two differ, ``bun`` tells which.
+Both follow the specification closely, where libyaml (see ``tree``) is of YAML 1.1 and goes its own
+ways. Where the two differ from each other is said by ``bun``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from skillpack.validate.clients import shield
-from skillpack.validate.clients.javascript import CORE
+from skillpack.validate.clients.javascript import CORE, kind_of, shown_value
+from skillpack.validate.clients.scalars import block_text, fold, unescape
 from skillpack.validate.tree import Document, Fault, Node
 
-_ANCHOR = re.compile(r"(?<=[ \t])&[^\s,\[\]{}]+")
-_TAG = re.compile(r"(?<=[ \t])!(?!<)[^\s,\[\]{}!\"%^|`\\]+(?=\s|$)")
-_TAG_OF_BUN = re.compile(r"(?<=[ \t])!(?=[A-Za-z0-9-])[^\s,\[\]{}!\"%|`]+(?=\s|$)")
-_KNOWN_TO_BUN = re.compile(rf"!|(?:!|{re.escape(CORE)})[A-Za-z0-9-].*|(?!!)\S+:.*")
-_END = re.compile(r"^\.\.\.\s*$", re.MULTILINE)
-_EMPTY_KEY = re.compile(r"(^ *(?:- +)*|[\[{,] *):(?=[ \t\n]|$)", re.MULTILINE)
-_EMPTY_VALUE = re.compile(r":(?=[,\[\]{}])")
-_FLOW_COLON = re.compile(r"([\[{,] *):(?=[^\s,\]}])")
-_LEADING_COMMA = re.compile(r"(^ *(?:- +)*|: +),", re.MULTILINE)
-_TAB_CONTENT = re.compile(r"(?<=\n)( +)\t(?=[ \t]*\S)")
-_TAB_CLOSE = re.compile(r"^\t[ \t]*(?=[\]}])", re.MULTILINE)
-_HEADER = re.compile(r"(?:^|[ \t])[|>][-+\d]{0,2}[ \t]*(?:[ \t]#.*)?$")
+MAX_DEPTH = 100
+"""Nodes within nodes that are read; nobody writes more, and the stack has an end."""
+MAX_KEY = 1024
+"""Characters from the beginning of a key to the colon behind it."""
+
+_BLANKS = re.compile(r"[ \t]*")
+_SPACES = re.compile(r" *")
+_REST = re.compile(r"[^\n]*")
+_MARKER = re.compile(r"(?:---|\.\.\.)(?=[ \t\r\n]|\Z)")
+_INDICATOR = re.compile(r"[-?:](?=[ \t\r\n]|\Z)")
+_FLOW_INDICATOR = re.compile(r"[-?:](?=[ \t\r\n,\[\]{}]|\Z)")
+_COLON = re.compile(r"[ \t]*:(?=[ \t\r\n]|\Z)")
+_PLAIN_END = re.compile(r"[ \t\r]#|:(?=[ \t\r\n]|\Z)|\n|\Z")
+_FLOW_PLAIN_END = re.compile(r"[ \t\r]#|[,\[\]{}]|:(?=[ \t\r\n,\[\]{}]|\Z)|\n|\Z")
+_NAME = re.compile(r"[^ \t\r\n,\[\]{}]*")
+_TAG = re.compile(r"!(?:<[^ \t\r\n>]*>?|(?:[\w\-#;/?:@&=+$.!~*'()]|%[0-9A-Fa-f]{2})*)", re.ASCII)
+_BEHIND_PROPERTY = ("", " ", "\t", "\n")
+_QUOTED = {"'": re.compile(r"'(?:[^']|'')*'(?!')"), '"': re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)}
+_HEADER = re.compile(r"[|>](?:([1-9])?([-+])?|([-+])([1-9]))(?=[ \t\n#]|\Z)")
+_HEADER_OF_BUN = re.compile(r"[|>][ \t]*(?:([1-9])?[ \t]*([-+])?|([-+])[ \t]*([1-9]))(?=[ \t\n#]|\Z)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_yaml12(read: Callable[[str], Document], text: str, *, bun: bool = False) -> Document:
-    """Return the reading of ``text`` by npm's ``yaml``, or by Bun; ``read`` is libyaml's."""
-    document = read(shield.put(text))
-    if bun and document.fault is not None and "<document start>" in document.fault.problem and _END.search(text):
-        return Document(document.text, documents=2)  # a list of documents to Bun
-    if document.fault is not None:
-        laxer = _laxer(document.text, document.fault, bun)
-        if laxer == document.text:
-            return document
-        document = read(laxer)
-    fault = document.fault or _fault(document, bun)
-    return Document(document.text, fault=fault) if fault else document
+class _Refused(Exception):
+    def __init__(self, at: int, problem: str, rule: str = "") -> None:
+        self.at, self.problem, self.rule = at, problem, rule
 
 
-def _laxer(text: str, fault: Fault, bun: bool) -> str:
-    """Return ``text`` with what only libyaml minds put in a way that it takes."""
-    if "scanning a block scalar" in fault.problem:
-        return _TAB_CONTENT.sub(lambda match: match[1] + shield.TAB, text)
-    if "scanning a quoted scalar" in fault.problem and text.endswith('\\"') and not bun:
-        return text + '"'  # the package looks at the last character only
-    if "unexpected ':'" in fault.problem:
-        return _EMPTY_VALUE.sub(shield.COLON, text)
-    lines = text.split("\n")
-    following = lines[fault.line + 1] if fault.line + 1 < len(lines) else ""
-    if not bun and re.match(r" +:( |$)", lines[min(fault.line, len(lines) - 1)]) and not following.startswith(" "):
-        lines[fault.line] = '""' + lines[fault.line].lstrip()
-        return "\n".join(lines)
-    text = _TAB_CLOSE.sub(lambda match: " " * len(match[0]), text)
-    text = _ANCHOR.sub(lambda match: "&" + "a" * (len(match[0]) - 1), text)
-    text = (_TAG_OF_BUN if bun else _TAG).sub(lambda match: "!" + "t" * (len(match[0]) - 1), text)
-    text = _EMPTY_KEY.sub(r'\1"":', text)
-    text = _FLOW_COLON.sub(r"\1" + shield.COLON, text)
-    if bun:
-        text = _LEADING_COMMA.sub(r"\1" + shield.COMMA, text)
-    return _without_tab_lines(text)
+@dataclass(frozen=True, slots=True)
+class _Props:
+    anchor: str | None = None
+    tag: str | None = None
 
 
-def _without_tab_lines(text: str) -> str:
-    """Return ``text`` with lines of nothing but blanks emptied, but for those that a block scalar ends at."""
-    if "\t" not in text:
-        return text
-    lines = text.split("\n")
-    scalar = -1  # indentation of the block scalar's header, or -1 outside of one
-    for number, line in enumerate(lines):
-        content = line.strip(" \t")
-        indent = len(line) - len(line.lstrip(" "))
-        if not content or (line[indent] == "\t" and content[0] == "#"):
-            if scalar < 0:
-                lines[number] = ""
-            continue
-        if scalar < 0 or indent <= scalar:
-            scalar = indent if _HEADER.search(line) else -1
-    return "\n".join(lines)
+_NO_PROPS = _Props()
 
 
-def _fault(document: Document, bun: bool) -> Fault | None:
-    """Return what both refuse although libyaml reads it."""
-    root = document.root
-    if document.documents > 1 and not bun:
-        return Fault(0, 0, "it holds more than one YAML document", "yaml-documents")
-    if root is None or not (document.odd or document.duplicate):
-        return None
-    anchors: set[str] = set()
-    lines = [line.removesuffix("\r") for line in document.text.split("\n")]
-    for node, indent in _indented(root):
-        if node.kind == "alias" and node.value not in anchors:
-            return Fault(node.line, node.column, f"unresolved alias {node.value}")
-        if node.anchor:
-            anchors.add(node.anchor)
-        if node.tag and (node.tag.startswith(f"{CORE}!") or (bun and not _KNOWN_TO_BUN.fullmatch(node.tag))):
-            return Fault(node.line, node.column, f"unknown tag {node.tag.removeprefix(CORE)}", "yaml-tag")
-        seen: set[str] = set()
-        for key, _ in node.pairs if not bun else ():
-            if key.kind == "scalar" and key.value in seen:
-                return Fault(key.line, key.column, f"map keys must be unique: {key.value}", "yaml-duplicate")
-            seen.add(key.value)
-        if node.end_line > node.line and node.style in ("flow", "'", '"'):
-            for number in range(node.line + 1, node.end_line + 1):
-                if not _deep_enough(lines[number], indent, node, number):
-                    return Fault(number, 0, "a value over several lines must be indented", "yaml-indent")
-    return None
+def read_yaml12(text: str, *, bun: bool = False) -> Document:
+    """Return the reading of ``text`` by npm's ``yaml``, or by Bun. Never raises: a fault is part of the answer."""
+    reader = _Reader(text, bun)
+    document = Document(text, documents=0)
+    try:
+        for root in reader.documents():
+            document.documents += 1
+            document.root = document.root or root
+            document.odd = bool(reader.anchors)
+    except _Refused as refused:
+        line, column = reader.place(refused.at)
+        return Document(text, fault=Fault(line, column, refused.problem, refused.rule))
+    return document
 
 
-def _deep_enough(line: str, indent: int, node: Node, number: int) -> bool:
-    spaces = len(line) - len(line.lstrip(" "))
-    if spaces >= indent or spaces == len(line):
-        return True
-    if node.style != "flow":
-        return False
-    return line[spaces] == "#" or (number == node.end_line and spaces == indent - 1 and line[spaces] in "]}")
+class _Reader:
+    """Reads from ``pos`` on. Every method that reads a node leaves ``pos`` just behind it."""
+
+    def __init__(self, text: str, bun: bool) -> None:
+        text = text.replace("\r\n", "\n")
+        self.text = text.replace("\r", "\n") if bun else text
+        self.bun = bun
+        self.pos = self.line_start = int(text.startswith("\ufeff"))
+        self.fresh = True
+        """Whether there is nothing but blanks before ``pos`` on its line."""
+        self.tabbed = False
+        """Whether there is a tab in the blanks before ``pos``."""
+        self.taken = 0
+        """How many blank lines behind ``pos`` belong to the plain or block scalar that has just ended."""
+        self.later = False
+        """Whether ``pos`` is in or behind the value of a pair that is not the first of its mapping."""
+        self.depth = 0
+        self.anchors: set[str] = set()
+        self._breaks = [match.start() for match in re.finditer("\n", self.text)]
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return the line and the column, from 0, of an offset."""
+        line = bisect_left(self._breaks, at)
+        return line, at - (self._breaks[line - 1] + 1 if line else 0)
+
+    def documents(self) -> Iterator[Node | None]:
+        """Yield the root of each document, None for one that is empty."""
+        more = False
+        self._skip()
+        while self.pos < len(self.text) or not more:
+            opened = self._marker() == "---"
+            if more and not self.bun:
+                raise _Refused(self.pos, "it holds more than one YAML document", "yaml-documents")
+            if opened:
+                self._take(3)
+            root = self._block(-1, compact=not opened)
+            yield None if root.plain and root.start == root.end and not root.anchor else root
+            self._skip()
+            if not self._ended():
+                raise _Refused(self.pos, "nothing may follow the end of a value")
+            if self._marker() == "...":
+                self._take(3)
+                if not self._skip() and self.pos < len(self.text):
+                    raise _Refused(self.pos, "nothing may follow the end of a document on its line")
+            more = True
+
+    def _skip(self) -> bool:
+        """Pass blanks, comments and line ends; tell whether there is nothing but blanks before ``pos`` on its line."""
+        text = self.text
+        while True:
+            pos = _end(_BLANKS, text, self.pos)
+            if pos > self.pos:
+                self.tabbed = "\t" in text[self.pos : pos]
+            char = text[pos : pos + 1]
+            if char == "#":
+                if pos > self.line_start and text[pos - 1] not in " \t":
+                    raise _Refused(pos, "a comment needs a blank before it")
+                self._pass_blank_line(pos)
+                self.taken = 0
+                pos = _end(_REST, text, pos)
+                char = text[pos : pos + 1]
+            elif not char or char == "\n":
+                self._pass_blank_line(pos)
+            self.pos = pos
+            if char != "\n":
+                return self.fresh
+            self._start_line(pos + 1)
+
+    def _pass_blank_line(self, end: int) -> None:
+        """Refuse, as Bun does, a line of blanks or a comment that begins with a tab; first pairs may have some."""
+        if self.pos == self.line_start:
+            if self.later and not self.taken and self.text[self.pos : end].startswith("\t"):
+                raise _Refused(end, "tabs are not allowed as indentation", "yaml-tab")
+            self.taken = max(0, self.taken - 1)
+
+    def _start_line(self, at: int) -> None:
+        self.pos = self.line_start = at
+        self.fresh, self.tabbed = True, False
+
+    def _take(self, characters: int = 1) -> str:
+        """Consume characters and return them."""
+        start, self.pos = self.pos, self.pos + characters
+        self.fresh = self.tabbed = False
+        self.taken = 0
+        return self.text[start : self.pos]
+
+    def _move(self, to: int) -> None:
+        """Consume all up to an offset, line breaks included."""
+        last = self.text.rfind("\n", self.pos, to)
+        if last >= 0:
+            self.line_start = last + 1
+        self._take(to - self.pos)
+
+    def _marker(self, at: int | None = None) -> str:
+        """Return the ``---`` or ``...`` that stands at the beginning of a line, if one does."""
+        at = self.pos if at is None else at
+        match = _MARKER.match(self.text, at) if at == self.line_start or self.text[at - 1] == "\n" else None
+        return match[0] if match else ""
+
+    def _ended(self) -> bool:
+        return self.pos >= len(self.text) or (self.fresh and bool(self._marker()))
+
+    def _column(self) -> int:
+        return self.pos - self.line_start
+
+    def _indicator(self) -> str:
+        """Return the ``-``, ``?`` or ``:`` that a blank follows, if there is one at ``pos``."""
+        match = _INDICATOR.match(self.text, self.pos)
+        return match[0] if match else ""
+
+    # Nodes of block collections
+
+    def _block(self, parent: int, *, compact: bool, dash: bool = False) -> Node:
+        """Read what stands in an entry of a collection whose entries begin in column ``parent``.
+
+        ``compact``: whether a collection may begin on this line. ``dash``: whether the entries of a
+        list may begin in column ``parent`` too.
+        """
+        start, first = self.pos, -1
+        outer = inner = _NO_PROPS  # those of lines before, those of this line
+        while True:
+            if self._skip():
+                compact = True
+                outer, inner = self._joined(outer, inner), _NO_PROPS
+                if self._ended() and self.tabbed and not self.bun and self._spaces() <= parent:
+                    raise _Refused(self.pos, "tabs are not allowed as indentation", "yaml-tab")
+                if self._ended() or not self._belongs(parent, dash):
+                    return self._empty(start, outer)
+            elif self.pos == len(self.text):
+                return self._empty(start, self._joined(outer, inner))
+            if self.fresh and self.tabbed and self._spaces() <= parent:
+                raise _Refused(self.pos, "tabs are not allowed as indentation", "yaml-tab")
+            if self.text[self.pos] not in "&!":
+                break
+            first = first if inner != _NO_PROPS else self.pos
+            inner = self._joined(inner, self._property(flow=False))
+        column = (first if inner != _NO_PROPS else self.pos) - self.line_start
+        indicator = self._indicator()
+        if self.tabbed and indicator:
+            raise _Refused(self.pos, "tabs are not allowed as indentation", "yaml-tab")
+        if indicator and (not compact or (indicator == "-" and inner != _NO_PROPS)):
+            raise _Refused(self.pos, f"no collection may begin here with {indicator!r}")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _Refused(self.pos, f"it is nested more than {MAX_DEPTH} deep")
+        node = self._content(parent, column, outer, inner, compact)
+        self.depth -= 1
+        return node
+
+    def _content(self, parent: int, column: int, outer: _Props, inner: _Props, compact: bool) -> Node:
+        indicator = self._indicator()
+        if indicator == "-":
+            return self._sequence(column, outer)
+        if indicator:
+            return self._mapping(column, outer, None, inner)
+        tabbed = self.tabbed
+        node = self._leaf(parent)
+        if (
+            not _COLON.match(self.text, self.pos)
+            or self.fresh
+            or (node.style == "flow" and not compact and not self.bun)
+        ):
+            return self._with(node, self._joined(outer, inner))
+        if not compact:
+            raise _Refused(self.pos, "no mapping may begin behind a key on its line")
+        if tabbed:
+            raise _Refused(node.start, "tabs are not allowed as indentation", "yaml-tab")
+        self._check_key(node)
+        return self._mapping(column, outer, self._with(node, inner), _NO_PROPS)
+
+    def _belongs(self, parent: int, dash: bool) -> bool:
+        column = self._column()
+        return column > parent or (dash and column == parent and self._indicator() == "-")
+
+    def _spaces(self) -> int:
+        return _end(_SPACES, self.text, self.line_start) - self.line_start
+
+    def _sequence(self, column: int, props: _Props) -> Node:
+        node = self._with(self._node("seq", self.pos), props)
+        while True:
+            self._take()
+            node.items.append(self._block(column, compact=True))
+            if not self._at_entry(column, colon=False) or self._indicator() != "-":
+                break
+        return self._closed(node, node.items[-1].end)
+
+    def _mapping(self, column: int, props: _Props, key: Node | None, key_props: _Props) -> Node:
+        node = self._with(self._node("map", key.start if key else self.pos), props)
+        seen: set[tuple[str, str]] = set()
+        later = self.later
+        while True:
+            self.later = later or (self.bun and bool(node.pairs))
+            if key is None and self._indicator() == "?":
+                self._take()
+                key = self._with(self._block(column, compact=True, dash=True), key_props)
+                explicit = self._at_entry(column) and self._indicator() == ":"
+                value = None if explicit else self._empty(self.pos, _NO_PROPS)
+            else:
+                key, explicit, value = key or self._key(column, key_props), False, None
+            if value is None:
+                further = self._column() if self.fresh else column  # an indented colon counts as an indentation
+                self._move(_end(_COLON, self.text, self.pos))
+                value = self._block(further, compact=explicit, dash=True)
+            self._add(node, seen, key, value)
+            if not self._at_entry(column):
+                self.later = later
+                break
+            key, key_props = self._list_as_key() if self._indicator() == "-" else None, _NO_PROPS
+        return self._closed(node, node.pairs[-1][1].end)
+
+    def _at_entry(self, column: int, *, colon: bool = True) -> bool:
+        """Go to what stands behind an entry and tell whether that is the next entry of this collection.
+
+        npm's ``yaml`` takes a ``:`` anywhere behind a value for the beginning of an entry with an empty key.
+        """
+        fresh = self._skip()
+        if self._ended():
+            return False
+        if not fresh or self._column() > column:
+            if colon and self._indicator() == ":" and not self.bun and not self.tabbed:
+                return True
+            raise _Refused(self.pos, "nothing but a further entry may follow here, in the column of the first")
+        if self.tabbed:
+            raise _Refused(self.pos, "tabs are not allowed as indentation", "yaml-tab")
+        return self._column() == column
+
+    def _key(self, column: int, props: _Props) -> Node:
+        """Read a key that a colon has to follow on its line; npm's ``yaml`` finds one on an indented next line too."""
+        while self.text[self.pos : self.pos + 1] in ("&", "!"):
+            props = self._joined(props, self._property(flow=False))
+            if self._skip():
+                raise _Refused(self.pos, "a key may not be on another line than its anchor or tag")
+        indicator = self._indicator()
+        if indicator == ":":
+            return self._empty(self.pos, props)
+        if indicator or self.pos == len(self.text):
+            raise _Refused(self.pos, "a key is missing")
+        node = self._leaf(self._column())
+        alone = not self.bun and not _COLON.match(self.text, self.pos) and node.end_line == node.line
+        if not (alone and self._skip() and self._indicator() == ":" and self._spaces() > column):
+            self._check_key(node)
+        return self._with(node, props)
+
+    def _list_as_key(self) -> Node:
+        """Read ``- a: b`` where a key is due: Bun takes the list for one if a further colon follows it."""
+        node = self._node("seq", self.pos)
+        if self.bun:
+            self._take()
+            self._skip()
+            item = self._node("map", self.pos)
+            key = self._key(self._column(), _NO_PROPS)
+            self._move(_end(_COLON, self.text, self.pos))
+            if not self._skip() and self.pos < len(self.text):
+                self._add(item, set(), key, self._leaf(self._column()))
+                self._check_key(self._closed(item, self.pos))
+                node.items.append(item)
+                return node
+        raise _Refused(node.start, "a list may not stand among the keys of a mapping")
+
+    def _check_key(self, node: Node) -> None:
+        if self.fresh or node.end_line > node.line:
+            raise _Refused(node.start, "a key must be on a single line")
+        if not _COLON.match(self.text, self.pos) or self.pos - node.start > MAX_KEY:
+            raise _Refused(node.start, "a key must be followed by a colon")
+
+    def _add(self, node: Node, seen: set[tuple[str, str]], key: Node, value: Node) -> None:
+        """Add a pair to a mapping; Bun lets the last of a key win."""
+        if key.kind == "scalar" and not self.bun:
+            kind = kind_of(key)
+            identity = (kind, "" if kind == "null" else shown_value(key))
+            if identity in seen:
+                raise _Refused(key.start, f"map keys must be unique: {key.value}", "yaml-duplicate")
+            seen.add(identity)
+        node.pairs.append((key, value))
+
+    # Properties
+
+    def _property(self, *, flow: bool) -> _Props:
+        """Read an anchor or a tag."""
+        start, props = self.pos, _NO_PROPS
+        if self.text[start] == "&":
+            self._move(_end(_NAME, self.text, start + 1))
+            props = _Props(anchor=self.text[start + 1 : self.pos])
+            self.anchors.add(self.text[start + 1 : self.pos])
+        else:
+            self._move(_end(_TAG, self.text, start))
+            props = _Props(tag=self._resolved(self.text[start : self.pos], start))
+        tight = flow or (self.bun and props.tag not in (None, "!"))  # then no blank is needed behind it
+        if props.anchor == "" or not (tight or self.text[self.pos : self.pos + 1] in _BEHIND_PROPERTY):
+            raise _Refused(start, "an anchor or tag needs a name, and a blank behind it", "yaml-start")
+        return props
+
+    def _resolved(self, tag: str, at: int) -> str:
+        if tag.startswith("!<"):
+            if tag.endswith(">") and (tag != "!<>" if self.bun else tag not in ("!<!>", "!<!!>")):
+                return tag[2:-1]
+        elif tag == "!" or ("!" not in tag[1:] and (tag[1].isalnum() or tag[1] == "-" or not self.bun)):
+            return tag
+        elif tag.startswith("!!") and "!" not in tag[2:] and len(tag) > 2:
+            return CORE + tag[2:]
+        raise _Refused(at, f"unknown tag {tag}", "yaml-tag")
+
+    def _joined(self, one: _Props, other: _Props) -> _Props:
+        if (one.anchor and other.anchor) or (one.tag and other.tag):
+            raise _Refused(self.pos, "a value has at most one anchor and one tag")
+        return _Props(one.anchor or other.anchor, one.tag or other.tag) if other != _NO_PROPS else one
+
+    def _with(self, node: Node, props: _Props) -> Node:
+        if node.kind == "alias" and props != _NO_PROPS:
+            raise _Refused(node.start, "an alias has neither anchor nor tag")
+        node.anchor, node.tag = props.anchor, props.tag
+        return node
+
+    def _empty(self, at: int, props: _Props) -> Node:
+        """Return the node that stands where nothing does; Bun takes it for null in spite of a tag of somebody's own."""
+        own = props.tag is not None and props.tag != "!" and not props.tag.startswith(CORE)
+        return self._with(self._node("scalar", at), _Props(props.anchor, None if self.bun and own else props.tag))
+
+    def _node(self, kind: str, start: int, value: str = "", style: str = "") -> Node:
+        """Return a node that ends at ``pos``."""
+        line, column = self.place(start)
+        end = max(start, self.pos)
+        return Node(kind, line, column, start, value, style, end_line=self.place(end)[0], end=end)
+
+    # Scalars, aliases and flow collections
+
+    def _leaf(self, parent: int, *, flow: bool = False) -> Node:
+        """Read a node that is no block collection, within one whose entries begin in column ``parent``."""
+        start, char = self.pos, self.text[self.pos]
+        if char in "'\"":
+            return self._quoted(parent + 1)
+        if char in "[{":
+            return self._flow(parent + 1)
+        if char == "*":
+            self._move(_end(_NAME, self.text, start + 1))
+            name = self.text[start + 1 : self.pos]
+            if name not in self.anchors:
+                raise _Refused(start, f"unresolved alias {name}", "yaml-start")
+            return self._node("alias", start, name)
+        if char in "|>" and not flow:
+            return self._block_scalar(parent)
+        if char in "]}@`%|>" or (char == "," and not self.bun):
+            raise _Refused(start, f"no value may begin with {char!r}")
+        value = self._plain(parent + 1, _FLOW_PLAIN_END if flow else _PLAIN_END)
+        self.taken = 0 if flow else len(self.text)
+        return self._node("scalar", start, value)
+
+    def _plain(self, need: int, ending: re.Pattern[str]) -> str:
+        """Read a scalar without quotes whose further lines are indented by ``need``."""
+        start, text = self.pos, self.text
+        while True:
+            found = ending.search(text, self.pos)
+            assert found is not None
+            stop = found.start()
+            self._move(self.pos + len(text[self.pos : stop].rstrip(" \t")))
+            goes_on = self._further_line(stop, need) if text[stop : stop + 1] == "\n" else -1
+            if goes_on < 0 or ending.match(text, goes_on) or text[goes_on] == "#":
+                return fold(text[start : self.pos])
+            self._move(goes_on)
+
+    def _further_line(self, at: int, need: int) -> int:
+        """Return where a plain scalar goes on behind the line break ``at``, or -1 if it does not."""
+        text = self.text
+        while True:
+            spaces = _end(_SPACES, text, at + 1)
+            content = _end(_BLANKS, text, spaces)
+            blank = text[content : content + 1] == "\n"
+            if not (blank and (self.bun or content == spaces)) and spaces - at - 1 < need:
+                return -1
+            if not blank:
+                ended = content == len(text) or (content == at + 1 and self._marker(content))
+                return -1 if ended else content
+            at = content
+
+    def _quoted(self, need: int) -> Node:
+        """Read a scalar in quotes whose further lines are indented by ``need``, but for blank ones."""
+        start, text, quote = self.pos, self.text, self.text[self.pos]
+        match = _QUOTED[quote].match(text, start)
+        stop = match.end() if match else len(text)
+        for line in re.finditer("\n", text[start:stop]) if match else ():
+            if not self._is_further_line(start + line.start(), need):
+                match, stop = None, start + line.start()
+                break
+        # npm's yaml is content with what stands before if that ends in such a quote, escaped or not
+        if match is None and (self.bun or stop == start + 1 or text[stop - 1] != quote):
+            if stop < len(text):
+                raise _Refused(stop + 1, "a value over several lines must be indented", "yaml-indent")
+            raise _Refused(start, "a quote is not closed", "yaml-quote")
+        self._move(stop)
+        inner = text[start + 1 : stop - 1] + ('"' if match is None and quote == '"' else "")
+        try:
+            value = unescape(inner) if quote == '"' else fold(inner).replace("''", "'")
+        except ValueError as error:
+            raise _Refused(start, f"unknown escape {error}") from None
+        if quote == '"' and self.bun and _SURROGATE.search(value):
+            raise _Refused(start, "an escape stands for half a character")
+        return self._node("scalar", start, value, quote)
+
+    def _is_further_line(self, at: int, need: int) -> bool:
+        """Tell whether a scalar in quotes may go on behind the line break ``at``."""
+        text = self.text
+        spaces = _end(_SPACES, text, at + 1)
+        blank = _end(_BLANKS, text, spaces) if self.bun else spaces
+        return text[blank] == "\n" or (spaces - at - 1 >= need and not (need == 0 and self._marker(at + 1)))
+
+    def _block_scalar(self, parent: int) -> Node:
+        """Read a scalar that begins with ``|`` or ``>``."""
+        start, text = self.pos, self.text
+        header = (_HEADER_OF_BUN if self.bun else _HEADER).match(text, start)
+        if header is None:
+            raise _Refused(start, "nothing but an indentation and + or - may follow | or >", "yaml-block")
+        self._take(len(header[0]))
+        if not self._skip() and self.pos < len(text):
+            raise _Refused(self.pos, "nothing but a comment may follow | or >", "yaml-block")
+        digit = header[1] or header[4]
+        self.pos = min(len(text), _end(_REST, text, start) + 1)
+        indent = max(parent, 0) + int(digit) if digit else -1
+        lines: list[str] = []
+        while self.pos < len(text):
+            spaces = _end(_SPACES, text, self.pos)
+            stop = _end(_REST, text, spaces)
+            width = spaces - self.pos
+            if stop > spaces:
+                if indent < 0 and width > parent:
+                    indent = width
+                    if any(len(line) > indent for line in lines):
+                        raise _Refused(start, "blank lines are indented further than the text behind", "yaml-block")
+                if indent < 0 or width < indent or (not indent and self._marker(self.pos)):
+                    break
+            lines.append(text[self.pos : stop])
+            self.pos = min(len(text), stop + 1)
+        self._start_line(self.pos)
+        blank = not lines or (not lines[-1].strip(" ") and len(lines[-1]) < max(indent, 1))
+        if text.startswith("\t", self.pos if self.bun else _end(_SPACES, text, self.pos)) and (blank or not self.bun):
+            raise _Refused(self.pos, "tabs are not allowed as indentation", "yaml-tab")
+        self.taken = 1
+        value = block_text(lines, max(indent, 0), folded=text[start] == ">", chomp=header[2] or header[3] or "")
+        return self._node("scalar", start, value, text[start])
+
+    def _flow(self, need: int, level: int = 1) -> Node:
+        """Read a collection in brackets or braces whose further lines are indented by ``need``."""
+        start = self.pos
+        closing = "]" if self._take() == "[" else "}"
+        node = self._node("seq" if closing == "]" else "map", start, style="flow")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _Refused(self.pos, f"it is nested more than {MAX_DEPTH} deep")
+        later, self.later = self.later, False
+        seen: set[tuple[str, str]] = set()
+        comma = True
+        last: Node | None = None
+        while True:
+            self._flow_skip(start, need, level, last)
+            last = None
+            char = self.text[self.pos]
+            if char == closing:
+                break
+            if char == "," and comma:
+                raise _Refused(self.pos, "nothing stands before a comma", "yaml-bracket")
+            if char != "," and not comma:
+                raise _Refused(self.pos, "a comma is missing", "yaml-bracket")
+            comma = char == ","
+            if comma:
+                self._take()
+            else:
+                last = self._flow_entry(node, seen, start, need, level)
+        self._take()
+        self.later = later
+        self.depth -= 1
+        return self._closed(node, self.pos)
+
+    def _flow_skip(self, start: int, need: int, level: int, behind: Node | None = None) -> None:
+        """Pass what stands between the parts of a flow collection, and check the indentation of a further line."""
+        line_start = self.line_start
+        self._skip()
+        char = self.text[self.pos : self.pos + 1]
+        if not char:
+            raise _Refused(start, "a bracket is not closed", "yaml-bracket")
+        if self.line_start == line_start:
+            return
+        if self.bun:
+            free = char in "]}" or (char in ",:" and behind is not None and behind.kind == "scalar")
+        else:
+            free = char in "]}" and level == 1 and self._spaces() == need - 1
+        if (self._spaces() < need and not free) or (not need and self._marker()):
+            raise _Refused(self.pos, "a value over several lines must be indented", "yaml-indent")
+
+    def _flow_entry(self, node: Node, seen: set[tuple[str, str]], start: int, need: int, level: int) -> Node:
+        """Read an item or a pair, and return the last node of it."""
+        first, line_start = self.pos, self.line_start
+        explicit = self._flow_indicator() == "?"
+        if explicit:
+            self._take()
+            self._flow_skip(start, need, level)
+        key = self._flow_node(start, need, level)
+        tight = key.style in ("flow", "'", '"')  # then no blank is needed behind the colon
+        self._flow_skip(start, need, level, key)
+        colon = self.text[self.pos] == ":" and (tight or self._flow_indicator() == ":")
+        if not colon:
+            value = None
+        else:
+            if node.kind == "seq" and not explicit and (self.line_start > line_start or self.pos - first > MAX_KEY):
+                raise _Refused(first, "a key must be on a single line")
+            self._take()
+            self._flow_skip(start, need, level)
+            value = self._flow_node(start, need, level)
+        if node.kind == "map":
+            self._add(node, seen, key, value or self._empty(self.pos, _NO_PROPS))
+        elif value is None and not explicit:
+            node.items.append(key)
+        else:
+            pair = self._node("map", first, style="flow")
+            pair.pairs.append((key, value or self._empty(self.pos, _NO_PROPS)))
+            node.items.append(pair)
+        return value or key
+
+    def _flow_indicator(self) -> str:
+        match = _FLOW_INDICATOR.match(self.text, self.pos)
+        return match[0] if match else ""
+
+    def _flow_node(self, start: int, need: int, level: int) -> Node:
+        """Read a node of a flow collection, or find that there is none."""
+        props = _NO_PROPS
+        while self.text[self.pos] in "&!":
+            props = self._joined(props, self._property(flow=True))
+            self._flow_skip(start, need, level)
+        char = self.text[self.pos]
+        indicator = self._flow_indicator()
+        if char in ",]}" or indicator == ":":
+            return self._empty(self.pos, props)
+        if indicator:
+            raise _Refused(self.pos, f"no value may begin with {indicator!r}", "yaml-bracket")
+        if char in "[{":
+            return self._with(self._flow(need, level + 1), props)
+        return self._with(self._leaf(need - 1, flow=True), props)
+
+    def _closed(self, node: Node, end: int) -> Node:
+        node.end, node.end_line = end, self.place(end)[0]
+        return node
 
 
-def _indented(root: Node) -> Iterator[tuple[Node, int]]:
-    """Yield every node with the indentation that its further lines need, in the order of the text."""
-    pending = [(root, 0)]
-    while pending:
-        node, indent = pending.pop()
-        yield node, indent
-        inner = indent if node.style == "flow" else node.column + 1
-        children = [(item, inner) for item in node.items]
-        for key, value in node.pairs:
-            children += ((key, inner), (value, inner))
-        pending.extend(reversed(children))
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a pattern that matches everywhere ends."""
+    match = pattern.match(text, at)
+    return match.end() if match else at
