@@ -54,7 +54,7 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
             "recipe": plan.recipe,
             "plan": plan.digest,
             "state": "running",
-            "pid": os.getpid(),
+            **whose(os.getpid()),
             "log": str(folder / LOG),
             "steps": {step.id: {"state": "waiting", "title": step.title} for step in plan.steps},
             "failed": None,
@@ -81,10 +81,19 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
     return state
 
 
+def whose(pid: int) -> dict[str, int]:
+    """Return how a state names a process: by pid and start, as a pid alone is given to others later."""
+    return {"pid": pid, "started": process_start(pid)}
+
+
+def _lives(named: dict[str, Any]) -> bool:
+    return named.get("started", 0) != 0 and process_start(named["pid"]) == named["started"]
+
+
 def _refuse_orphan(folder: Path) -> None:
     """Raise Busy while the shell of a step whose plan.py was killed goes on; it is known by pid and start."""
     shell = (_read_state(folder) or {}).get("shell") or {}
-    if shell and process_start(shell["pid"]) == shell["started"]:
+    if shell and _lives(shell):
         raise Busy(f"{folder}: a step of an earlier run is still at work (pid {shell['pid']})")
 
 
@@ -123,7 +132,7 @@ def _shell(step: Step, part: str, log: Any, began: Began = lambda shell: None) -
     except FileNotFoundError:
         raise Unavailable("there is no bash", hint="install bash") from None
     try:
-        began({"pid": child.pid, "started": process_start(child.pid)})
+        began(whose(child.pid))
         return child.wait()
     except BaseException:
         _end(child)
@@ -178,7 +187,7 @@ def diagnose(step: Step, log: Path, start: int) -> dict[str, Any]:
 def status(folder: Path) -> dict[str, Any] | None:
     """Return the state of the plan in a folder, or None; a running one whose process has gone is interrupted."""
     state = _read_state(folder)
-    if state and state["state"] == "running" and not (_locked(folder) or process_start(state["pid"])):
+    if state and state["state"] == "running" and not (_locked(folder) or _lives(state)):
         state["state"] = "interrupted"
     return state
 

@@ -106,7 +106,8 @@ def _start_in_background(recipe: str, workdir: Path, as_json: bool) -> int:
     argv = [sys.executable, *(argument for argument in sys.argv if argument != "--background")]
     with log.open("ab") as stream:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
-    state = {"recipe": recipe, "state": "running", "pid": child.pid, "steps": {}, "log": str(log), "failed": None}
+    told: dict[str, Any] = {"recipe": recipe, "state": "running", "steps": {}, "log": str(log), "failed": None}
+    state = told | engine.whose(child.pid)
     engine.keep(workdir, state)
     document = {
         **report.progress(state),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import urllib.error
@@ -14,11 +15,15 @@ from skillpack.runs.engine import LOOPBACK, ask_engine
 POLL_SECONDS = 0.2
 
 
+class Refused(OSError):
+    """The server answered, and what it answered is an error."""
+
+
 def request(url: str, path: str, body: Any = None, seconds: float = 30) -> dict[str, Any]:
     """Send a GET (no ``body``) or a POST of JSON to a swarm server and return its JSON answer.
 
-    Loopback is asked directly, whatever proxy is set. Raises OSError (unreachable, or an HTTP error whose
-    detail is in the message) and ValueError (no JSON).
+    Loopback is asked directly, whatever proxy is set. Raises Refused (an HTTP error, whose detail is in the
+    message), OSError (unreachable) and ValueError (no JSON).
     """
     handlers = [urllib.request.ProxyHandler({})] if urlsplit(url).hostname in LOOPBACK else []
     data = None if body is None else json.dumps(body).encode()
@@ -27,7 +32,7 @@ def request(url: str, path: str, body: Any = None, seconds: float = 30) -> dict[
         with urllib.request.build_opener(*handlers).open(asked, timeout=seconds) as response:
             answer = json.loads(response.read(1_000_000))
     except urllib.error.HTTPError as error:
-        raise OSError(f"{path} answered {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
+        raise Refused(f"{path} answered {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
     return answer if isinstance(answer, dict) else {"answer": answer}
 
 
@@ -57,7 +62,8 @@ def check_status(url: str) -> tuple[str | None, str]:
 def check_boot(url: str, yaml_text: str, patience: float) -> tuple[bool, str]:
     """Sync a job, start its engine, wait for BOOTING (or what follows it), and stop the engine again.
 
-    Only an OFFLINE server is touched. Returns whether it booted and what was seen.
+    Only an OFFLINE server is touched, and only an engine that was started here is stopped. Returns whether it
+    booted and what was seen.
     """
     before = ask_engine(url)
     if before is None or before.status != "ENGINE.OFFLINE":
@@ -65,11 +71,15 @@ def check_boot(url: str, yaml_text: str, patience: float) -> tuple[bool, str]:
     try:
         request(url, "/sync_train_config", {"yaml_as_string": yaml_text})
         started = request(url, "/start_engine", {}, seconds=patience + 60)
-        if not started.get("success"):
-            return False, f"start_engine was refused: {started.get('error') or started}"
-        seen = _first_other_status(url, "ENGINE.OFFLINE", patience)
+    except Refused as error:
+        return False, str(error)  # somebody else's engine may run by now: it is not ours to stop
     except (OSError, ValueError) as error:
+        _stop(url)
         return False, str(error)
+    if not started.get("success"):
+        return False, f"start_engine was refused: {started.get('error') or started}"
+    try:
+        seen = _first_other_status(url, "ENGINE.OFFLINE", patience)
     finally:
         _stop(url)
     if seen is None:
@@ -88,7 +98,5 @@ def _first_other_status(url: str, status: str, patience: float) -> str | None:
 
 
 def _stop(url: str) -> None:
-    import contextlib
-
     with contextlib.suppress(OSError, ValueError):
         request(url, "/stop_engine", {}, seconds=60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -36,6 +38,11 @@ def undisturbed(world: Build, name: str, tmp_path: Path) -> tuple[dict[str, str]
     before = len(machine.calls())
     assert engine.apply(plan)["state"] == "done"
     return machine.snapshot(), plan, len(machine.calls()) - before
+
+
+def test_a_pid_that_somebody_else_has_by_now_is_no_plan_at_work(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text(json.dumps({"state": "running", "pid": os.getpid(), "started": 1}))
+    assert (engine.status(tmp_path) or {})["state"] == "interrupted"
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -13,6 +13,7 @@ import pytest
 
 from skillpack.provision import report, server
 from skillpack.provision.verify import Proof, verify_client, verify_conda, verify_docker
+from skillpack.runs.engine import EngineStatus
 from tests.provision.engines import JOB, engine
 from tests.provision.machines import make_model
 
@@ -158,6 +159,17 @@ def test_a_training_in_progress_is_not_touched(container: Callable[..., dict[str
         found = by_id(verify_docker(answers, {**CHOSEN, "url": url}, boot=JOB, patience=5))
         assert found["boot"].ok is False
         assert "not tried" in found["boot"].text
+        assert server.check_status(url)[0] == "ENGINE.ROLLING"
+
+
+def test_a_training_that_somebody_starts_meanwhile_is_not_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with engine(tmp_path, rolling=True) as url:
+        with monkeypatch.context() as patch:
+            patch.setattr(server, "ask_engine", lambda _: EngineStatus("ENGINE.OFFLINE", None))
+            booted, text = server.check_boot(url, JOB, 5)
+        assert (booted, "not offline" in text) == (False, True)
         assert server.check_status(url)[0] == "ENGINE.ROLLING"
 
 
