@@ -11,6 +11,7 @@ from typing import Any
 from skillpack.install import shelf, sources, tree
 from skillpack.install.clients import Place
 from skillpack.install.itself import skills
+from skillpack.install.origin import origin_to_record
 from skillpack.install.record import OWN, Record
 from skillpack.install.shelf import Found
 from skillpack.install.sources import Source
@@ -55,7 +56,7 @@ def install(source: Source, place: Place, how: How, *, link: bool) -> Action:
     """Put a skill in a place. Raises OSError; BadInput for a skill that cannot be copied."""
     found = shelf.look(place.folder, source.name)
     action = _action(found, place)
-    new = Record(python=sys.executable, version=source.version, source=source.origin)
+    new = Record(python=sys.executable, version=source.version, source=source.origin, origin=origin_to_record())
     if source.path.parent.resolve() == place.folder.resolve():
         raise BadInput(
             f"{source.path} lies where it would be installed", expected="a skill from elsewhere", hint=skills("doctor")
@@ -132,10 +133,8 @@ def _other_source(found: Found, source: Source) -> str:
 
 
 def _is_same(path: Path, source: Path) -> bool:
-    """Tell whether somebody else has put the very same there: a copy with the same files, or a link to them."""
-    if path.is_symlink():
-        return path.resolve() == source.resolve()
-    return path.is_dir() and tree.fingerprints(path) == tree.fingerprints(source)
+    """Tell whether somebody else has put the very same there: a folder with the same files, or a link to one."""
+    return path.is_dir() and tree.fingerprints(path.resolve()) == tree.fingerprints(source)
 
 
 def _refuse(action: Action, found: Found, why: str, command: list[str], other: Path | None) -> Action:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
-import subprocess
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 import click
 
 from skillpack.install import sources, tree
-from skillpack.install.itself import skills
-from skillpack.install.record import OWN
+from skillpack.install.origin import pack_origin
 from skillpack.pack import PACKAGE, skills_dir
 from skillpack.rendering import render
-from skillpack.script import BadInput, Command
+from skillpack.script import Command
 
 LANGUAGES = ("en", "es", "zh")
 HOME = "~/.local/share/agentjet-skills"
@@ -67,33 +63,3 @@ def digest(folder: Path, without: Path | None = None) -> str:
     listed = {f"./{name}": sha for name, sha in files if without is None or without not in (folder / name).parents}
     text = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed, key=str.encode))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def pack_origin() -> str:
-    """Return where this pack came from: a checkout's remote or folder, or what it was installed from.
-
-    Raises BadInput if that is not known.
-    """
-    pack = skills_dir().parent
-    if (pack / "pyproject.toml").is_file():
-        asked = _git(pack, "remote", "get-url", "origin") if _git(pack, "rev-parse", "--show-prefix") == "" else None
-        return asked or str(pack)
-    try:
-        # PEP 610: https://packaging.python.org/en/latest/specifications/direct-url/
-        url = json.loads(metadata.distribution(OWN).read_text("direct_url.json") or "{}").get("url")
-    except metadata.PackageNotFoundError:
-        url = None
-    if url is None:
-        raise BadInput(
-            "where this pack is published is not known", expected="--source", hint=skills("prompt", "--source", "URL")
-        )
-    return str(url).removeprefix("file://")
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git answers about a folder; None if it fails or there is no git."""
-    try:
-        asked = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return asked.stdout.strip()

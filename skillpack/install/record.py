@@ -20,11 +20,15 @@ OWN = "agentjet-skills"
 
 @dataclass(frozen=True)
 class Record:
-    """``files`` are {relative path: SHA-256} of a copy, ``link`` is where a link points."""
+    """``files`` are {relative path: SHA-256} of a copy, ``link`` is where a link points.
+
+    ``origin`` is where the pack of that ``python`` came from, to make another one of.
+    """
 
     python: str
     version: str
     source: str
+    origin: str = ""
     files: dict[str, str] = field(default_factory=dict)
     link: str = ""
 
@@ -47,6 +51,7 @@ def read(path: Path) -> Record | None:
             python=str(data["python"]),
             version=str(data["version"]),
             source=str(data["source"]),
+            origin=str(data.get("origin", "")),
             files=dict(data["files"]),
             link=str(data.get("link", "")),
         )

@@ -12,7 +12,9 @@ import sys
 
 VARIABLE = "AGENTJET_SKILLS_PYTHON"
 TRIED = "_AGENTJET_SKILLS_TRIED"
-MEND = "pipx install 'agentjet-skills[all]' && skills install --agent all"
+OWN = "~/.local/share/agentjet-skills"
+PACKAGE = "agentjet-skills[all]"
+ENVIRONMENTS = (OWN, "~/.local/share/pipx/venvs/agentjet-skills", "~/.local/share/uv/tools/agentjet-skills")
 
 
 def _is_home():
@@ -39,33 +41,64 @@ def _records(skill):
     return found
 
 
+def _read(path):
+    """Return the JSON object in a file, empty if there is none that can be read."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _origins(skill):
+    """Return where this copy came from, folders and git addresses, by its record and the locks of `npx skills`."""
+    found = [record["origin"] for record in map(_read, _records(skill)) if record.get("origin")]
+    project = os.path.dirname(os.path.dirname(os.path.dirname(skill)))  # of <project>/.claude/skills/<skill>
+    home = os.path.expanduser("~")
+    for lock in (os.path.join(project, "skills-lock.json"), os.path.join(home, ".agents", ".skill-lock.json")):
+        try:
+            entry = _read(lock)["skills"][os.path.basename(skill)]
+            source = entry.get("sourceUrl") or entry["source"]
+            if entry["sourceType"] == "local":
+                source = os.path.normpath(os.path.join(os.path.dirname(lock), source))
+            elif entry["sourceType"] == "github" and "//" not in source:
+                source = "https://github.com/" + source
+            found.append(source)
+        except (AttributeError, KeyError, TypeError):
+            pass
+    return [str(origin) for origin in found]
+
+
 def _candidates(skill):
     """Return the interpreters that may hold the pack, best first."""
     found = [os.environ.get(VARIABLE)]
-    for record in _records(skill):
-        try:
-            with open(record, encoding="utf-8") as stream:
-                found.append(str(json.load(stream)["python"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+    found += [str(record["python"]) for record in map(_read, _records(skill)) if record.get("python")]
     home = os.path.dirname(os.path.dirname(os.path.realpath(skill)))
-    if os.path.isfile(os.path.join(home, "skillpack", "__init__.py")):  # a checkout
-        found.append(os.path.join(home, ".venv", "bin", "python"))
-    elif os.path.basename(home) == "skillpack":  # <prefix>/lib/python3.x/site-packages/skillpack
+    if os.path.basename(home) == "skillpack":  # <prefix>/lib/python3.x/site-packages/skillpack
         prefix = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(home))))
         found.append(os.path.join(prefix, "bin", "python"))
+    checkouts = [folder for folder in [home] + _origins(skill) if os.path.isfile(os.path.join(folder, "bootstrap.py"))]
+    found += [os.path.join(folder, ".venv", "bin", "python") for folder in checkouts]
+    found += [os.path.join(os.path.expanduser(folder), "bin", "python") for folder in ENVIRONMENTS]
     found.append(sys.executable)
     return [python for at, python in enumerate(found) if python and python not in found[:at]]
 
 
-def _mend(candidates):
-    """Return the one command that makes an interpreter with the pack again."""
-    for python in candidates:
-        checkout = os.path.dirname(os.path.dirname(os.path.dirname(python)))
+def _mend(skill, candidates):
+    """Return the one command that makes an interpreter with the pack, where `_candidates` looks for it."""
+    checkouts = [os.path.dirname(os.path.dirname(os.path.dirname(python))) for python in candidates]
+    for checkout in checkouts:
         setup = os.path.join(checkout, "bootstrap.py")
         if os.path.isfile(setup):
             return "python3 '%s' setup" % setup
-    return MEND
+    package = PACKAGE
+    for origin in _origins(skill):
+        if "//" in origin:
+            package = "%s @ git+%s" % (PACKAGE, origin)
+        elif "@" in origin and ":" in origin:  # git@host:owner/repository
+            package = "%s @ git+ssh://%s" % (PACKAGE, origin.replace(":", "/", 1))
+    return "python3 -m venv %s && %s/bin/pip install '%s'" % (OWN, OWN, package)
 
 
 def enter(script):
@@ -86,6 +119,6 @@ def enter(script):
     sys.stderr.write(
         "error: this script needs the agentjet-skills package, and no interpreter has it\n"
         "expected: the package in one of %s\n"
-        "try: %s\n" % (", ".join(candidates), _mend(candidates))
+        "try: %s\n" % (", ".join(candidates), _mend(skill, candidates))
     )
     sys.exit(3)

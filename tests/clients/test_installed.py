@@ -203,6 +203,60 @@ def test_npx_skills_installs_what_ours_can_take_over(npx_skills: NpxSkills, home
     assert (home / ".agents" / "skills" / NAMES[0] / ".agentjet-skills.json").is_file()
 
 
+@pytest.mark.parametrize("mode", [["--copy"], []], ids=["copied", "linked"])
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_what_npx_skills_has_installed_says_how_its_scripts_come_to_run(
+    npx_skills: NpxSkills, home: Path, project: Path, tmp_path: Path, scope: str, mode: list[str]
+) -> None:
+    """They name one line, and once that has made an interpreter, they run under any python3."""
+    pack = tmp_path / "a pack"
+    shutil.copytree(PACK / "skills", pack / "skills", ignore=shutil.ignore_patterns("__pycache__"))
+    (pack / "bootstrap.py").write_text("")
+    where = ["-g"] if scope == "user" else []
+    subprocess.run(
+        [npx_skills.bin / "skills", "add", "../a pack", "-a", "claude-code", "codex", "-s", "*", "-y", *where, *mode],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        cwd=project,
+        env=real.environment(home, PATH=f"{npx_skills.bin}:{os.environ['PATH']}"),
+        timeout=real.SECONDS,
+        check=True,
+    )
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    base = home if scope == "user" else project
+    folders = sorted(base.glob(".*/skills/*/scripts"))
+    scripts = [next(folder.glob("[!_]*.py")) for folder in folders]  # one of each: they all begin alike
+    assert {script.parents[1].name for script in scripts} == set(NAMES)
+    assert {script.parts[len(base.parts)] for script in scripts} == {".claude", ".agents"}
+
+    def call(script: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [bare / "bin" / "python3", script, "--help"],
+            env={"HOME": str(home), "PATH": os.defpath},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    for script in scripts:
+        ended = call(script)
+        assert ended.returncode == 3
+        assert ended.stderr.splitlines()[-1] == f"try: python3 '{pack}/bootstrap.py' setup"
+    made = pack / ".venv" / "bin" / "python"  # what that line makes, in short
+    made.parent.mkdir(parents=True)
+    made.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    made.chmod(0o755)
+    for script in scripts:
+        ended = call(script)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "Exit codes" in ended.stdout
+    taken = skills(home, "install", "--scope", scope, "--json")
+    assert taken.returncode == 0, taken.stdout
+    assert skills(home, "doctor", *NAMES).returncode == 0
+
+
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
 def test_skills_ref_accepts_each(card: Card) -> None:
     from skills_ref import validate

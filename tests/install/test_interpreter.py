@@ -42,6 +42,12 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def of_unknown_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install as a pack that does not know where it came from: this one would be found again in its checkout."""
+    monkeypatch.setattr("skillpack.install.actions.origin_to_record", lambda: "")
+
+
+@pytest.fixture
 def asking(tmp_path: Path) -> Path:
     """Return a skill whose script begins as those of this pack do."""
     skill = make_skill(tmp_path / "elsewhere")
@@ -111,6 +117,7 @@ def test_with_a_variable_that_names_the_interpreter(home: Path, asking: Path, ba
     assert told["pack"] == skillpack.__file__
 
 
+@pytest.mark.usefixtures("of_unknown_origin")
 @pytest.mark.parametrize("record", ["gone", "without the pack", "unreadable", "of the wrong shape"])
 def test_without_the_interpreter_it_names_the_command_that_mends_it(
     run: Run, home: Path, asking: Path, bare_python: Path, record: str
@@ -127,13 +134,13 @@ def test_without_the_interpreter_it_names_the_command_that_mends_it(
         ended.stderr.splitlines()[0]
         == "error: this script needs the agentjet-skills package, and no interpreter has it"
     )
-    assert [line for line in ended.stderr.splitlines() if line.startswith("try: ")] == [
-        "try: pipx install 'agentjet-skills[all]' && skills install --agent all"
-    ]
+    (mend,) = [line for line in ended.stderr.splitlines() if line.startswith("try: ")]
+    assert mend.startswith("try: python3 ")
     assert run("install", asking, "--agent", "codex", "--force").code == 0
     assert start(bare_python, place / "scripts" / "count.py").returncode == 0
 
 
+@pytest.mark.usefixtures("of_unknown_origin")
 def test_in_a_checkout_it_names_the_setup_of_that_checkout(
     run: Run, home: Path, asking: Path, bare_python: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +153,88 @@ def test_in_a_checkout_it_names_the_setup_of_that_checkout(
     ended = start(bare_python, path.parent / "scripts" / "count.py")
     assert ended.returncode == 3
     assert ended.stderr.splitlines()[-1] == f"try: python3 '{tmp_path}/check out/bootstrap.py' setup"
+
+
+def npx_lock(path: Path, name: str, **entry: str) -> None:
+    """Write what `npx skills add` leaves beside its copies, as its version 1.7.4 does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"version": 1, "skills": {name: {"computedHash": "", **entry}}}))
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+@pytest.mark.parametrize(
+    ("entry", "package"),
+    [
+        ({"source": "me/pack", "sourceType": "github"}, " @ git+https://github.com/me/pack"),
+        (
+            {"source": "pack", "sourceType": "git", "sourceUrl": "https://example.org/pack.git"},
+            " @ git+https://example.org/pack.git",
+        ),
+        (
+            {"source": "pack", "sourceType": "git", "sourceUrl": "git@example.org:me/pack.git"},
+            " @ git+ssh://git@example.org/me/pack.git",
+        ),
+        ({"source": "/nowhere", "sourceType": "local"}, ""),
+        ({"source": 5}, ""),
+    ],
+)
+def test_a_copy_by_npx_names_where_it_came_from(
+    home: Path, asking: Path, bare_python: Path, scope: str, entry: dict, package: str
+) -> None:
+    base = home if scope == "user" else home / "work"
+    copy = shutil.copytree(asking, base / ".agents" / "skills" / asking.name)
+    npx_lock(base / (".agents/.skill-lock.json" if scope == "user" else "skills-lock.json"), asking.name, **entry)
+    ended = start(bare_python, copy / "scripts" / "count.py")
+    assert ended.returncode == 3
+    own = "~/.local/share/agentjet-skills"
+    assert ended.stderr.splitlines()[-1] == (
+        f"try: python3 -m venv {own} && {own}/bin/pip install 'agentjet-skills[all]{package}'"
+    )
+
+
+def test_a_copy_by_npx_from_a_checkout_runs_once_that_is_set_up(
+    home: Path, asking: Path, bare_python: Path, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "check out"
+    checkout.mkdir()
+    (checkout / "bootstrap.py").write_text("")
+    copy = shutil.copytree(asking, home / "work" / ".claude" / "skills" / asking.name)
+    npx_lock(home / "work" / "skills-lock.json", asking.name, source="../../check out", sourceType="local")
+    ended = start(bare_python, copy / "scripts" / "count.py")
+    assert ended.stderr.splitlines()[-1] == f"try: python3 '{checkout}/bootstrap.py' setup"
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    python = checkout / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert answer(start(bare_python, copy / "scripts" / "count.py"))["pack"] == skillpack.__file__
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        ".local/share/agentjet-skills",
+        ".local/share/pipx/venvs/agentjet-skills",
+        ".local/share/uv/tools/agentjet-skills",
+    ],
+)
+def test_the_environments_that_are_made_for_the_pack_are_found(
+    home: Path, asking: Path, bare_python: Path, folder: str
+) -> None:
+    python = home / folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert answer(start(bare_python, asking / "scripts" / "count.py"))["pack"] == skillpack.__file__
+
+
+def test_the_record_names_where_the_pack_came_from(run: Run, home: Path, asking: Path, bare_python: Path) -> None:
+    run("install", asking, "--agent", "codex")
+    path = home / ".agents" / "skills" / asking.name / ".agentjet-skills.json"
+    known = json.loads(path.read_text())
+    assert known["origin"]
+    path.write_text(json.dumps({**known, "python": "/nowhere/python", "origin": "https://example.org/pack.git"}))
+    ended = start(bare_python, path.parent / "scripts" / "count.py")
+    assert ended.stderr.splitlines()[-1].endswith("'agentjet-skills[all] @ git+https://example.org/pack.git'")
 
 
 def test_a_record_that_is_out_of_date_is_renewed_by_update(run: Run, home: Path, asking: Path) -> None:

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 import skillpack
 from skillpack.install import catalogue, sources
 from skillpack.install.card import read_card
-from skillpack.install.prompt import LANGUAGES, digest, pack_origin
+from skillpack.install.origin import pack_origin
+from skillpack.install.prompt import LANGUAGES, digest
 from skillpack.pack import skills_dir
 from tests.install.kit import Run, below, make_skill
 
@@ -153,17 +154,19 @@ def test_the_source_is_where_the_checkout_came_from(tmp_path: Path, monkeypatch:
     checkout = tmp_path / "checkout"
     (checkout / "skills").mkdir(parents=True)
     (checkout / "pyproject.toml").write_text("")
-    monkeypatch.setattr("skillpack.install.prompt.skills_dir", lambda: checkout / "skills")
+    monkeypatch.setattr("skillpack.install.origin.skills_dir", lambda: checkout / "skills")
     assert pack_origin() == str(checkout)
     git = ["git", "-C", str(checkout)]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "remote", "add", "origin", "https://example.org/pack.git"], check=True)
     assert pack_origin() == "https://example.org/pack.git"
+    subprocess.run([*git, "remote", "set-url", "origin", "https://me:s3cret@example.org/pack.git"], check=True)
+    assert pack_origin() == "https://example.org/pack.git"
     # a checkout without version control inside somebody's project is not that project
     inner = checkout / "vendored"
     shutil.copytree(checkout / "skills", inner / "skills")
     (inner / "pyproject.toml").write_text("")
-    monkeypatch.setattr("skillpack.install.prompt.skills_dir", lambda: inner / "skills")
+    monkeypatch.setattr("skillpack.install.origin.skills_dir", lambda: inner / "skills")
     assert pack_origin() == str(inner)
 
 
