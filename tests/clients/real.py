@@ -122,7 +122,7 @@ class NpxSkills:
         ):
             answer.refused[Path(match[1]).name] = match[2]
         shown = offered.read_text(encoding="utf-8").partition("Available Skills")[2]
-        rows = [row for row in (line.removeprefix("│") for line in shown.split("\n")) if row.strip()]
+        rows = [row for row in (line.removeprefix("│") for line in shown.split("\n")) if row]
         for name, description in pairwise(rows):
             if name.startswith("    ") and not name.startswith("     ") and description.startswith("      "):
                 answer.listed[name[4:]] = (name[4:], description[6:])
