@@ -20,7 +20,7 @@ KEYS = ("name", "description", "license", "allowed-tools", "metadata", "compatib
 MAX_TOLD = 20
 """Unknown keys that are told one by one."""
 
-_ODD = re.compile(rf"[\t\x85\u2028\u2029{BOM}]|^ *:(?=[ \n]|\Z)", re.MULTILINE)
+_ODD = re.compile(rf"[\t\x85\u2028\u2029{BOM}]|^ *(?:- +)*:(?=[ \n]|\Z)", re.MULTILINE)
 """What libyaml and strictyaml read differently."""
 _COMMENT_ON_LINE = re.compile(r" *: +#")
 _EMPTY_LINE = re.compile(r" *\n *(?:\n|\Z)")
