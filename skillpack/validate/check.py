@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 from skillpack.validate.checks import CHECKS
@@ -21,6 +22,8 @@ MANY = 1500
 """Skills from which on starting processes pays."""
 
 BATCH, MAX_WORKERS = 100, 8
+MAX_ALIKE = 100
+"""Problems under one rule in one file that are told one by one."""
 
 
 def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> Outcome:
@@ -99,4 +102,17 @@ def _sift(problems: Iterable[Problem], skill: Skill) -> tuple[list[Problem], int
             left_out += 1
         else:
             kept.append(found)
-    return sorted(kept, key=Problem.order), left_out
+    return sorted(_few_alike(kept), key=Problem.order), left_out
+
+
+def _few_alike(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Yield problems; of those under one rule in one file ``MAX_ALIKE``, the last of them with the number left out."""
+    alike = Counter((found.rule, found.file) for found in problems)
+    told: Counter[tuple[str, str]] = Counter()
+    for found in problems:
+        key = (found.rule, found.file)
+        told[key] += 1
+        if told[key] < MAX_ALIKE or told[key] == alike[key] == MAX_ALIKE:
+            yield found
+        elif told[key] == MAX_ALIKE:
+            yield replace(found, message=f"{found.message} (and {alike[key] - MAX_ALIKE} more under this rule)")

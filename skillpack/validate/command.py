@@ -128,9 +128,10 @@ def _give_out(
     junit: Path | None,
 ) -> None:
     if sarif is not None:
+        from skillpack.validate.reports.places import json_of
         from skillpack.validate.reports.sarif import document as sarif_document
 
-        _write(sarif, json.dumps(sarif_document(outcome), ensure_ascii=False, indent=2) + "\n")
+        _write(sarif, json_of(sarif_document(outcome)) + "\n")
     if junit is not None:
         from skillpack.validate.reports.junit import document as junit_document
 
@@ -145,6 +146,7 @@ def _give_out(
 
         for line in lines(outcome):
             click.echo(line)
+        click.echo(f"{len(outcome)} skills, {outcome.failed(fail_on)} failed", err=True)
     elif "-" not in (str(sarif), str(junit)):
         from skillpack.validate.reports.text import write
 
@@ -178,6 +180,7 @@ def _explain(name: str, as_json: bool) -> None:
 def list_command(path: Path | None, as_json: bool) -> None:
     """List the skills at and below PATH (the pack's own if none): name, version, class and description."""
     from skillpack.validate.listing import entries, text
+    from skillpack.validate.reports.places import json_of, plain
 
     listed = entries(_folders([path] if path else []))
-    click.echo(json.dumps({"skills": listed}, ensure_ascii=False, indent=2) if as_json else text(listed))
+    click.echo(json_of({"skills": listed}) if as_json else "\n".join(map(plain, text(listed).split("\n"))))

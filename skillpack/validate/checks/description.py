@@ -13,7 +13,7 @@ import yaml
 from skillpack.validate.checks.skill import Skill
 from skillpack.validate.problems import Problem, problem
 
-MIN_CHARACTERS = 40
+MIN_CHARACTERS, MAX_CHARACTERS = 40, 10_000
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -42,7 +42,7 @@ def check(skill: Skill) -> Iterator[Problem]:
     node = skill.fields.get("description")
     if node is None or node.kind != "scalar" or not node.value.strip():
         return
-    line, text = skill.line("description"), " ".join(node.value.split())
+    line, text = skill.line("description"), " ".join(node.value[:MAX_CHARACTERS].split())
     if node.plain:
         rest = skill.frontmatter.text[node.end :].split("\n")[0]
         if rest.lstrip().startswith("#"):

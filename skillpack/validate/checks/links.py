@@ -37,18 +37,33 @@ _STARTED = re.compile(
     r"\W{0,3}(?:\S{1,200}\s{1,9})?$"
 )
 _CD = re.compile(r"(?:^|[;&|(\s])cd\s+[\"']?(?P<place>[^\s;&|\"']+)")
-_BEFORE = re.compile(r"[^\s`'\"(\[,;=]{0,200}$")
+_APART = re.compile(r"[\s`'\"(\[,;=]")
+"""What separates a path from the words in front of it."""
+
 NEAR = 200
 """Characters in front of a path that are looked at to tell whose it is and whether it is started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A file named in a text: path from the skill's folder, line (from 0), and whether it is to be started."""
+    """A file named in a text: path from the skill's folder, line (from 0), and the words in front of it."""
 
     path: str
     line: int
-    started: bool
+    place: str
+    """What stands directly in front of the path, such as ``./``."""
+    before: str
+
+    @property
+    def started(self) -> bool:
+        """Whether the file is to be run."""
+        return self.place == "./" or _STARTED.search(self.before) is not None
+
+    @property
+    def spoken(self) -> bool:
+        """Whether an open double quote with words behind it is in front: somebody's example words."""
+        quoted = self.before.replace("“", '"').replace("”", '"').split('"')
+        return len(quoted) % 2 == 0 and " " in quoted[-1].partition("`")[0].strip()
 
 
 def check(skill: Skill) -> Iterator[Problem]:
@@ -134,13 +149,10 @@ def mentions(skill: Skill, text: str) -> Iterator[Mention]:
             continue
         for match in pattern.finditer(line):
             near = line[max(0, match.start() - NEAR) : match.start()]
-            before = _BEFORE.search(near)
-            place = before[0] if before else ""
+            place = _APART.split(near)[-1]
             if not _is_own(place, skill.folder.name):
                 continue
-            started = place == "./" or _STARTED.search(near.removesuffix(place)) is not None
-            if started or not _in_speech(near.removesuffix(place)):
-                yield Mention(match["path"], number, started)
+            yield Mention(match["path"], number, place, near.removesuffix(place))
 
 
 @lru_cache(maxsize=64)
@@ -162,12 +174,6 @@ def _is_own(place: str, name: str) -> bool:
     last = place.rstrip("/").rpartition("/")[2]
     stands_for = last.startswith("$") or last.endswith(("}", ">", ")", "]")) or last.isupper()
     return last in (".", name) or (stands_for and _SKILL_PLACE.search(last) is not None)
-
-
-def _in_speech(before: str) -> bool:
-    """Tell whether the text before a path has an open double quote with words behind it: somebody's example words."""
-    quoted = before.replace("“", '"').replace("”", '"').split('"')
-    return len(quoted) % 2 == 0 and " " in quoted[-1].partition("`")[0].strip()
 
 
 def _elsewhere(skill: Skill, text: str) -> set[int]:
@@ -195,11 +201,12 @@ def _check_mentions(skill: Skill, page: str, text: str, first: int, reached: set
             reached.add(mention.path)
         elif mention.line not in elsewhere and page == skill.folder.file_name and mention.path not in told:
             stem = posixpath.basename(mention.path).rpartition(".")[0]
-            if _NO_NAME.fullmatch(stem.lower()):
+            started = mention.started
+            if _NO_NAME.fullmatch(stem.lower()) or (mention.spoken and not started):
                 continue
             told.add(mention.path)
             is_script = mention.path.startswith("scripts/")
-            severity = "" if is_script and mention.started else "warn"
+            severity = "" if is_script and started else "warn"
             rule = "script-missing" if is_script else "link-missing"
             detail = _with_likely(skill, mention.path, mention.path)
             yield problem(rule, detail, line=first + mention.line + 1, file=page, severity=severity)

@@ -68,7 +68,7 @@ def _wanted(node: ast.AST, above: dict[ast.AST, ast.AST], called: dict[str, list
             if any(_WANTED.search(name) for name in _names_in(parent.test)):
                 return True
         elif isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-            if parent.name in seen:
+            if parent.name in seen or len(seen) > MAX_CALLERS:
                 return False
             seen.add(parent.name)
             callers = called.get(parent.name, [])

@@ -55,6 +55,13 @@ _KNOWN_HOSTS = re.compile(
 
 _TEST = re.compile(r"(?:^|/)(?:tests?|evals|__tests__|fixtures)/|(?:^|/)test_[^/]*$|[._]test\.[a-z]+$")
 _EXPANSION = re.compile(r"\$\{\w{1,60}:-([^}\n]{0,200})\}|\$\{?\w{1,60}\}?")
+_TESTED = re.compile(
+    r"(?:\[\[?|\btest)[ \t]+(?:-[nzdefL]|!)[^\n$]{0,20}\$\{?(?P<name>\w{1,60})|\$\{(?P<asked>\w{1,60}):?[?]"
+)
+_GIVEN = re.compile(
+    r"(?:^|[\s;&|(])(?P<name>\w{1,60})=(?P<value>[^\n;]{0,200})"
+    r"|\bfor[ \t]{1,9}(?P<each>\w{1,60})[ \t]{1,9}in[ \t]{1,9}(?P<among>[^\n;]{0,200})"
+)
 MAX_LOOKED = 200
 """Matches of one pattern in one file that are looked at for a real one."""
 
@@ -156,12 +163,19 @@ def _harmless(signature: Signature, match: re.Match[str], text: str) -> bool:
 
 def _cannot_be_empty(name: str, text: str) -> bool:
     """Tell whether a shell text tests a variable, or gives it a value that is a path also where its parts are empty."""
-    if re.search(rf"(?:\[\[?|\btest)[ \t]+(?:-[nzdefL]|!)[^\n]{{0,20}}\$\{{?{name}\b|\$\{{{name}:?[?]", text):
-        return True
-    given = re.findall(rf"(?:^|[\s;&|(]){name}=(?P<value>[^\n;]{{0,200}})", text)
-    looped = re.findall(rf"\bfor[ \t]+{name}[ \t]+in[ \t]+(?P<value>[^\n;]{{0,200}})", text)
-    values = [_EXPANSION.sub(lambda match: match[1] or "", value) for value in (*given, *looped)]
-    return bool(values) and all(re.search(r"mktemp|[A-Za-z0-9]", value) for value in values)
+    tested, values = _variables(text)
+    return name in tested or (name in values and all(re.search(r"mktemp|[A-Za-z0-9]", value) for value in values[name]))
+
+
+@lru_cache(maxsize=4)
+def _variables(text: str) -> tuple[frozenset[str], dict[str, list[str]]]:
+    """Return the variables that a shell text tests, and the values that it gives to others, without their variables."""
+    tested = frozenset(match["name"] or match["asked"] for match in _TESTED.finditer(text))
+    values: dict[str, list[str]] = {}
+    for match in _GIVEN.finditer(text):
+        plain = _EXPANSION.sub(lambda expansion: expansion[1] or "", match["value"] or match["among"] or "")
+        values.setdefault(match["name"] or match["each"], []).append(plain)
+    return tested, values
 
 
 def _random(text: str) -> bool:

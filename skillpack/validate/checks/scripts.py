@@ -23,6 +23,9 @@ _SHELL_ASKS = re.compile(
 )
 _SHELL_ERROR = re.compile(r"line (\d+): (.*)")
 SHELL_SECONDS = 3
+MAX_PARSED = 1 << 19
+"""Characters of a Python script up to which it is parsed: a longer one takes seconds, and is data."""
+
 _NEWER = re.compile(r"f-string|^invalid syntax\b.*\b(?:type|except)\b")
 """What Python says of syntax that a later one than this may take (quotes and backslashes in f-strings: 3.12)."""
 
@@ -45,6 +48,8 @@ def check(skill: Skill) -> Iterator[Problem]:
 
 
 def _check_python(file: str, text: str) -> Iterator[Problem]:
+    if len(text) > MAX_PARSED:
+        return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

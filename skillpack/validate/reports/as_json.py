@@ -10,6 +10,7 @@ from typing import Any
 
 from skillpack.validate.outcome import Outcome
 from skillpack.validate.problems import SkillReport
+from skillpack.validate.reports.places import json_of
 
 
 def skill_entry(report: SkillReport, fail_on: str) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def pieces(reports: Outcome, fail_on: str) -> Iterator[str]:
     yield f'{{\n  "ok": {json.dumps(ok)},\n  "skills": ['
     for report in reports:
         entry = skill_entry(report, fail_on)
-        text = json.dumps(entry, ensure_ascii=False, indent=2)
+        text = json_of(entry)
         yield ("," if total["skills"] else "") + "\n" + indent(text, "    ")
         total.update(found.severity for found in report.problems)
         total.update(skills=1, failed=not entry["ok"], suppressed=report.suppressed, cases=len(report.scripts))

@@ -14,6 +14,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def document(reports: Iterable[SkillReport], fail_on: str) -> str:
     """Return the whole document as text."""
     root = ElementTree.Element("testsuites", name="skills validate")
+    tests = failures = 0
     for report in reports:
         suite = ElementTree.SubElement(root, "testsuite", name=_clean(report.name))
         failed = report.failed(fail_on)
@@ -31,8 +32,12 @@ def document(reports: Iterable[SkillReport], fail_on: str) -> str:
             case = ElementTree.SubElement(suite, "testcase", {key: _clean(value) for key, value in attributes.items()})
             if not result.ok:
                 ElementTree.SubElement(case, "failure", message=_clean(result.why)).text = _clean(result.command)
+        bad = failed + sum(not result.ok for result in report.scripts)
         suite.set("tests", str(1 + len(report.scripts)))
-        suite.set("failures", str(failed + sum(not result.ok for result in report.scripts)))
+        suite.set("failures", str(bad))
+        tests, failures = tests + 1 + len(report.scripts), failures + bad
+    root.set("tests", str(tests))
+    root.set("failures", str(failures))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

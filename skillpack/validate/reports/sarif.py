@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
 from skillpack import __version__
 from skillpack.validate.problems import Problem, SkillReport
-from skillpack.validate.reports.places import shown
+from skillpack.validate.reports.places import plain, shown
 from skillpack.validate.rules import rules
 
 _LEVELS = {"error": "error", "warn": "warning", "info": "note"}
@@ -39,13 +41,14 @@ def _rule(name: str) -> dict[str, Any]:
 
 def _result(report: SkillReport, found: Problem) -> dict[str, Any]:
     path = shown(report.path / found.file)
-    uri = quote(path) if not path.startswith("/") else f"file://{quote(path)}"
+    uri = quote(os.fsencode(path)) if not path.startswith("/") else f"file://{quote(os.fsencode(path))}"
+    problem = f"{report.name}/{found.rule}/{found.file}/{found.message}"
     return {
         "ruleId": found.rule,
         "level": _LEVELS[found.severity],
-        "message": {"text": f"{found.message}. {found.fix}"},
+        "message": {"text": plain(f"{found.message}. {found.fix}")},
         "locations": [
             {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": found.line}}},
         ],
-        "partialFingerprints": {"skillRuleFile/v1": f"{report.name}/{found.rule}/{found.file}"},
+        "partialFingerprints": {"skillProblem/v2": sha256(problem.encode("utf-8", "surrogateescape")).hexdigest()[:32]},
     }
