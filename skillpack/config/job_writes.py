@@ -24,6 +24,7 @@ class Writes:
         """Names that may stand for such a path, or for something else."""
 
     def read(self) -> None:
+        """Follow the statements behind the job's making, in order."""
         for step in self.scope.steps:
             if self.start is None or step.index > self.start.index:
                 self._step(step)

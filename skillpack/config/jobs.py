@@ -94,8 +94,6 @@ class _Reader:
             Writes(self.job, self.module, scope, start, dumped).read()
         return self.job
 
-    # -- kwargs
-
     def _kwargs(self) -> None:
         place = Place(self.step.index, self.step.guard)
         table = list(kwarg_table())
@@ -138,8 +136,6 @@ class _Reader:
 
     def _unknown(self, key: str | None, node: ast.AST, reason: str, line: int | None = None) -> None:
         self.job.unknown.append(Unknown(key, line or int(getattr(node, "lineno", self.call.lineno)), reason))
-
-    # -- where the job goes
 
     def _handles(self, targets: list[ast.expr]) -> list[tuple[Scope, Step | None, str]]:
         """Return (scope, statement, dumped expression) of every name that holds this job from that statement on.

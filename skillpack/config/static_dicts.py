@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from skillpack.config.scopes import END, Binding, Place, Scope
-from skillpack.config.static_values import Entry, Unknowable, last_binding
+from skillpack.config.static_values import Entry, Unknowable, as_key, last_binding
 from skillpack.config.syntax import dotted, source, touches
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _literal_entries(
                 raise Unknowable(f"**{source(value)} cannot be read off", value)
             found.update(inner)
         else:
-            found[evaluator.evaluate(key, scope, place)] = (value, scope, place)
+            found[as_key(key, evaluator.evaluate(key, scope, place))] = (value, scope, place)
     return found
 
 
@@ -79,7 +79,8 @@ def _fill(
         node = step.node
         sure = step.surely_before(place)
         if sure and isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            filled[evaluator.evaluate(node.targets[0].slice, scope, here)] = (node.value, scope, here)
+            key = node.targets[0].slice
+            filled[as_key(key, evaluator.evaluate(key, scope, here))] = (node.value, scope, here)
         elif sure and isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = ast.copy_location(ast.Call(ast.Name("dict", ast.Load()), node.value.args, node.value.keywords), node)
             more = entries(evaluator, call, scope, here) if node.value.func.attr == "update" else None  # type: ignore[attr-defined]

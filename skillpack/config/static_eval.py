@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import math
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from skillpack.config.static_values import (
     Instance,
     Unknowable,
     argument_of,
+    as_key,
     attempt,
     last_binding,
 )
@@ -42,6 +44,9 @@ DEPTH_LIMIT = 60
 STEP_LIMIT = 50_000
 SIZE_LIMIT = 10_000
 """Characters or items of a computed value, and binary digits of a computed number."""
+
+_WIDE = re.compile(r"\d{5}|%[^%a-z]*\*")
+"""A width or precision of five digits, or one that comes as a value."""
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -97,8 +102,6 @@ class Evaluator:
         finally:
             self.depth -= 1
 
-    # -- literals and operators
-
     def _constant(self, node: ast.Constant, scope: Scope, place: Place) -> Any:
         return node.value
 
@@ -113,9 +116,9 @@ class Evaluator:
         for key, item in zip(node.keys, node.values, strict=True):
             value = self.evaluate(item, scope, place)
             if key is None:
-                values.update(value)
+                attempt(node, values.update, value)
             else:
-                values[self.evaluate(key, scope, place)] = value
+                values[as_key(key, self.evaluate(key, scope, place))] = value
         return values
 
     def _unaryop(self, node: ast.UnaryOp, scope: Scope, place: Place) -> Any:
@@ -161,6 +164,8 @@ class Evaluator:
 
     def _formattedvalue(self, node: ast.FormattedValue, scope: Scope, place: Place) -> Any:
         form = self.evaluate(node.format_spec, scope, place) if node.format_spec else ""
+        if _WIDE.search(str(form)):
+            raise Unknowable("a value of absurd size", node)
         return attempt(node, format, self.evaluate(node.value, scope, place), form)
 
     def _subscript(self, node: ast.Subscript, scope: Scope, place: Place) -> Any:
@@ -174,8 +179,6 @@ class Evaluator:
                 raise Unknowable(f"{source(node)} is not in that dict", node)
         value = self.evaluate(node.value, scope, place)
         return attempt(node, operator.getitem, value, self.evaluate(node.slice, scope, place))
-
-    # -- calls
 
     def _call(self, node: ast.Call, scope: Scope, place: Place) -> Any:
         name = dotted(node.func)
@@ -214,8 +217,6 @@ class Evaluator:
     def within(self, frames: Frames) -> Evaluator:
         """Return this evaluator, looking at functions for the calls of ``frames``."""
         return dataclasses.replace(self, frames=frames)
-
-    # -- names
 
     def _name(self, node: ast.Name, scope: Scope, place: Place) -> Any:
         current: Scope | None = scope
@@ -324,8 +325,6 @@ class Evaluator:
             return None
         return value if isinstance(value, Scope) else None
 
-    # -- attributes
-
     def _dotted_module(self, node: ast.expr, scope: Scope) -> Module | None:
         """Return the module ``a.b`` of a statement ``import a.b``, None if the expression is no such."""
         name = dotted(node)
@@ -356,6 +355,8 @@ class Evaluator:
 
 def _refuse_huge(node: ast.BinOp, left: Any, right: Any) -> None:
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    if isinstance(node.op, ast.Mod) and isinstance(left, str | bytes) and _WIDE.search(f"{left!r}"):
+        raise Unknowable("a value of absurd size", node)
     if isinstance(node.op, ast.Pow) and numbers and abs(right) * max(1, math.log2(abs(left) + 1)) > SIZE_LIMIT:
         raise Unknowable("a number of absurd size", node)
     if isinstance(node.op, ast.Mult) and not numbers:

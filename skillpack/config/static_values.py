@@ -95,7 +95,14 @@ def argument_of(
     return None
 
 
+def as_key(node: ast.AST, value: Any) -> Any:
+    """Return a value that can be a key of a dict. Raises Unknowable for others."""
+    attempt(node, hash, value)
+    return value
+
+
 def attempt(node: ast.AST, function: Callable[..., Any] | None, *values: Any) -> Any:
+    """Return what a function makes of values. Raises Unknowable if it fails or is None, or for the script's own objects."""
     if function is None or any(isinstance(value, Instance | Scope | Module) for value in values):
         raise Unknowable(f"{source(node)} is computed when the script runs", node)
     try:

@@ -28,15 +28,18 @@ def dotted(node: ast.AST) -> str:
 
 
 def label(scope: Scope) -> str:
+    """Return a function's name, behind that of its class if it is a method."""
     name = scope.node.name  # type: ignore[union-attr]
     return f"{scope.owner.node.name}.{name}" if scope.owner is not None else name  # type: ignore[union-attr]
 
 
 def line_of(binding: Binding) -> int:
+    """Return the line (from 1) where a name is bound; 0 if it has none."""
     return getattr(binding.node, "lineno", 0)
 
 
 def source(node: ast.AST) -> str:
+    """Return an expression as text, cut at 60 characters."""
     text = ast.unparse(node)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -56,6 +59,7 @@ def calls_of(scope: Scope) -> list[tuple[Scope, ast.Call]]:
 
 
 def default_of(definition: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+    """Return the default of a parameter; None if it has none."""
     given = definition.args
     every = [*given.posonlyargs, *given.args]
     for arg, default in zip(every[len(every) - len(given.defaults) :], given.defaults, strict=True):
@@ -68,6 +72,7 @@ def default_of(definition: ast.FunctionDef | ast.AsyncFunctionDef, name: str) ->
 
 
 def upwards(scope: Scope) -> list[Scope]:
+    """Return a scope and those around it, the innermost first."""
     found = [scope]
     while found[-1].parent is not None:
         found.append(found[-1].parent)
@@ -75,6 +80,7 @@ def upwards(scope: Scope) -> list[Scope]:
 
 
 def global_names(scope: Scope) -> set[str]:
+    """Return the names that a function declares as global."""
     return {name for step in scope.steps if isinstance(step.node, ast.Global) for name in step.node.names}
 
 
@@ -110,16 +116,19 @@ def is_job(name: str, scope: Scope) -> bool:
 
 
 def is_self(name: str, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a parameter is the first of a method: the object (or the class) itself."""
     arguments = [*definition.args.posonlyargs, *definition.args.args]
     static = any(dotted(decorator) == "staticmethod" for decorator in definition.decorator_list)
     return bool(arguments) and arguments[0].arg == name and not static
 
 
 def is_self_attribute(target: ast.expr, name: str) -> bool:
+    """Tell whether a target is ``self.<name>``."""
     return isinstance(target, ast.Attribute) and target.attr == name and dotted(target.value) == "self"
 
 
 def fields_of(owner: Scope) -> list[str]:
+    """Return the annotated names of a class body in order: the fields of a dataclass."""
     return [
         s.node.target.id
         for s in owner.steps
@@ -128,4 +137,5 @@ def fields_of(owner: Scope) -> list[str]:
 
 
 def arguments(names: list[str]) -> ast.arguments:
+    """Return the parameters of a function that takes just these names."""
     return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])

@@ -38,8 +38,6 @@ def value_of(tmp_path: Path, before: str, expression: str, scope: str = "") -> t
     return source.config[REPEAT], source.provenance[REPEAT].note
 
 
-# -- what can be known
-
 KNOWN = [
     ("", "8", 8),
     ("N = 8", "N", 8),
@@ -128,8 +126,6 @@ def test_a_default_is_read_off_with_a_note(
     assert value_of(tmp_path, before, expression) == (expected, note)
 
 
-# -- what cannot be known, and is never guessed
-
 UNKNOWN = [
     ("", "N", "not defined"),
     ("N = os.environ['N']", "N", "comes from the environment"),
@@ -164,6 +160,13 @@ UNKNOWN = [
     ("N = 9 ** 9 ** 9", "N", "absurd size"),
     ("N = 'x' * 10 ** 9", "N", "absurd size"),
     ("N = [0] * 10 ** 9", "N", "absurd size"),
+    ("N = '%999999999d' % 8", "N", "absurd size"),
+    ("N = '%*d' % (10 ** 9, 8)", "N", "absurd size"),
+    ("N = f'{8:>999999999}'", "N", "absurd size"),
+    ("N = {[1]: 8}[1]", "N", "unhashable"),
+    ("N = {[1]: 8}", "N[1]", "unhashable"),
+    ("N = {}\nN[[1]] = 8", "N[1]", "unhashable"),
+    ("N = {**8}", "N", "not iterable"),
     ("N = 1 / 0", "N", "ZeroDivisionError"),
     ("def f(): return f()", "f()", "computed when the script runs"),
     ("class A:\n    x = 1\nN = A()", "N", "object of the script"),
@@ -183,9 +186,6 @@ def test_the_script_is_not_run(tmp_path: Path) -> None:
     text = "from ajet import AgentJetJob\nopen('ran', 'w')\nraise SystemExit\njob = AgentJetJob(num_repeat=8)\n"
     assert read_source(script(tmp_path, text)).config[REPEAT] == 8
     assert not Path("ran").exists()
-
-
-# -- functions, methods, parameters
 
 
 def test_a_parameter_is_what_its_only_caller_passes(tmp_path: Path) -> None:
@@ -349,9 +349,6 @@ def test_a_config_class_that_a_function_fills(tmp_path: Path) -> None:
     assert "changed at settings.py:18" in reason.reason
 
 
-# -- writes after construction
-
-
 def test_writes_through_aliases_are_followed(tmp_path: Path) -> None:
     source = cocktail(tmp_path)
     assert source.config["ajet.rollout.temperature"] == 0.5
@@ -470,9 +467,6 @@ def test_set_data_and_set_workflow_are_writes(tmp_path: Path) -> None:
     assert config["ajet.rollout.user_workflow"] == "a.b->C"
 
 
-# -- kwargs in other forms
-
-
 def test_positional_and_spread_kwargs(tmp_path: Path) -> None:
     text = """
     from ajet import AgentJetJob
@@ -532,9 +526,6 @@ def test_without_the_base_file_only_the_script_counts(tmp_path: Path) -> None:
     assert "gone.yaml is not found" in reason.reason
 
 
-# -- several jobs, and files that are no scripts
-
-
 TWO = """
 from ajet import AgentJetJob
 small = AgentJetJob(experiment_name="seven", num_repeat=4)
@@ -589,8 +580,6 @@ def test_every_job_of_a_script_has_its_line(tmp_path: Path) -> None:
         (2, "big", 4),
     ]
 
-
-# -- the reading agrees with the real thing
 
 LITERALS = st.fixed_dictionaries(
     {},
