@@ -34,9 +34,6 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-# -- defaults
-
-
 @pytest.mark.parametrize("mode", ["swarm", "classic"])
 def test_the_defaults_are_the_released_ones(mode: str) -> None:
     expected = {key: row[mode] for key, row in DEFAULTS.items() if not row.get("only_via_AgentJetJob")}
@@ -70,9 +67,6 @@ def test_every_default_knows_its_line() -> None:
             assert origin.line is not None
             text = Path(origin.file).read_text().splitlines()[origin.line - 1]
             assert text.lstrip("- ").startswith(f"{key.rpartition('.')[2]}:"), key
-
-
-# -- layers
 
 
 def test_a_file_lies_on_what_its_defaults_name(tmp_path: Path) -> None:
@@ -216,9 +210,6 @@ trinity: {x: null}
     assert list(config) == ["ajet", "actor_rollout_ref", "trinity", "defaults", "hydra"]
 
 
-# -- values
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -243,9 +234,6 @@ def test_anchors_and_merge_keys() -> None:
     config = load_config("base: &b {a: 1, c: 2}\najet:\n  x:\n    <<: *b\n    a: 3\n  y: {<<: [*b, {a: 9, d: 4}]}\n")
     assert config.ajet.x.to_dict() == {"a": 3, "c": 2}
     assert config.ajet.y.to_dict() == {"a": 1, "d": 4, "c": 2}
-
-
-# -- bad files: what was wrong, where, what to try
 
 
 @pytest.mark.parametrize(
@@ -328,9 +316,6 @@ def test_bombs_are_refused() -> None:
         load_config("ajet:\n  a: " + "[" * 50_000)
 
 
-# -- the tree
-
-
 def test_the_tree_reads_and_writes_by_all_three_forms() -> None:
     tree = load_config()
     tree.set("ajet.new.section.key", 1)
@@ -367,9 +352,6 @@ def test_keys_named_like_methods_are_reached_by_item() -> None:
     assert tree.ajet["items"] == 3
     assert tree.ajet["get"]["to_dict"] == 1
     assert tree.to_dict()["ajet"]["items"] == 3
-
-
-# -- AgentJet's own functions
 
 
 def test_hierarchical_config_is_the_file_with_replacements(tmp_path: Path) -> None:

@@ -44,9 +44,6 @@ def base(tmp_path: Path, text: str, name: str = "base.yaml") -> Path:
     return path
 
 
-# -- signature and precedence
-
-
 def test_the_kwargs_have_the_released_order_and_defaults() -> None:
     parameters = inspect.signature(AgentJetJob).parameters
     assert list(parameters) == list(FACTS)
@@ -115,8 +112,6 @@ def test_several_nodes_speak_tcp_in_swarm_mode() -> None:
     classic = AgentJetJob(nnodes=2, swarm_mode=False).config
     assert classic.ajet.interchange_server.interchange_method == "ipc"
 
-
-# -- the rules: same exceptions as a released one, with better messages
 
 LENGTHS = {
     "max_prompt_length": 3000,
@@ -238,9 +233,6 @@ def test_errors_carry_key_and_value() -> None:
     assert (caught.value.key, caught.value.value) == ("ajet.backbone", "trinity")
 
 
-# -- attribute access and provenance
-
-
 def test_attribute_writes_reach_the_dump_with_their_line(tmp_path: Path) -> None:
     job = AgentJetJob()
     job.config.ajet.rollout.temperature = 0.5
@@ -312,9 +304,6 @@ def test_a_job_copies_and_pickles() -> None:
     for twin in (copy.deepcopy(job), pickle.loads(pickle.dumps(job))):
         twin.config.ajet.rollout.num_repeat = 3
         assert (twin.num_repeat, job.num_repeat) == (3, 8)
-
-
-# -- dumping
 
 
 def test_the_dump_has_the_released_order(tmp_path: Path) -> None:
@@ -392,9 +381,6 @@ def test_a_dump_loads_back_equal(
     assert list(again.config.flat()) == list(job.config.flat())
 
 
-# -- methods
-
-
 def test_build_job_from_yaml_takes_effect_and_warns(tmp_path: Path) -> None:
     job = AgentJetJob(num_repeat=8)
     path = base(tmp_path, "ajet: {rollout: {num_repeat: 6}}\n")
@@ -443,9 +429,6 @@ def test_set_data_dummy(kind: str, tmp_path: Path) -> None:
 def test_set_data_refuses_other_types() -> None:
     with pytest.raises(NotImplementedError, match="set_data"):
         AgentJetJob().set_data("jsonl", "x")
-
-
-# -- side effects
 
 
 def test_construction_is_silent_and_leaves_nothing(

@@ -54,6 +54,7 @@ class Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
         yield
 
 

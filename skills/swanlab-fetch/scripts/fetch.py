@@ -28,6 +28,7 @@ class Fetch(Group):
     """A group whose command may be left out: then it is the fetch itself."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the fetch itself in front of what names no command."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
