@@ -102,7 +102,7 @@ def as_key(node: ast.AST, value: Any) -> Any:
 
 
 def attempt(node: ast.AST, function: Callable[..., Any] | None, *values: Any) -> Any:
-    """Return what a function makes of values. Raises Unknowable if it fails or is None, or for the script's own objects."""
+    """Return what a function makes of values. Raises Unknowable if it fails, is None, or a value is no plain one."""
     if function is None or any(isinstance(value, Instance | Scope | Module) for value in values):
         raise Unknowable(f"{source(node)} is computed when the script runs", node)
     try:
