@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from skillpack.validate.discover import SkillFolder
-from skillpack.validate.tree import Document, read_yaml
+from skillpack.validate.tree import Document, Fault, read_yaml
 
 BOM = "\ufeff"
+
+OPENAI_FILE = "agents/openai.yaml"
 
 MAX_BYTES = 8 << 20
 """A file beyond this is not read: no client's model would be served by it."""
@@ -61,6 +63,19 @@ class SkillFile:
         except UnicodeDecodeError as error:
             return error.start
         return None
+
+    @cached_property
+    def openai(self) -> Document | None:
+        """What agents/openai.yaml says to Codex, or None if the skill has no such file."""
+        if OPENAI_FILE not in self.folder.files:
+            return None
+        data, why = _read(f"{self.folder.path}/{OPENAI_FILE}")
+        if why:
+            return Document("", fault=Fault(0, 0, why))
+        try:
+            return self.yaml(data.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            return Document("", fault=Fault(data.count(b"\n", 0, error.start), 0, "it is not UTF-8"))
 
     @cached_property
     def written(self) -> Block | None:
@@ -114,14 +129,18 @@ class SkillFile:
 
 def read_skill(folder: SkillFolder) -> SkillFile:
     """Read a skill's file. Never raises: what stands in the way is told by ``unreadable``."""
-    path = f"{folder.path}/{folder.file_name}"
+    return SkillFile(folder, *_read(f"{folder.path}/{folder.file_name}"))
+
+
+def _read(path: str) -> tuple[bytes, str]:
+    """Return a file's bytes, or none of them and what stands in the way."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a third of the time of Path's, and there may be ten thousand
         if not stat.S_ISREG(status.st_mode):
-            return SkillFile(folder, b"", "it is not a regular file")
+            return b"", "it is not a regular file"
         if status.st_size > MAX_BYTES:
-            return SkillFile(folder, b"", f"it has {status.st_size:,} bytes, more than {MAX_BYTES:,}")
+            return b"", f"it has {status.st_size:,} bytes, more than {MAX_BYTES:,}"
         with open(path, "rb") as stream:  # noqa: PTH123
-            return SkillFile(folder, stream.read())
+            return stream.read(), ""
     except OSError as error:
-        return SkillFile(folder, b"", error.strerror or str(error))
+        return b"", error.strerror or str(error)

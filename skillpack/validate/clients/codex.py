@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 
 from skillpack.validate.causes import cause_of
+from skillpack.validate.clients import openai_yaml
 from skillpack.validate.clients.reading import Reading
-from skillpack.validate.clients.serde import Mismatch, is_value, load, struct, text
-from skillpack.validate.source import BOM, Block, SkillFile
+from skillpack.validate.clients.serde import BLANKS, Mismatch, is_value, load, one_line, struct, text
+from skillpack.validate.source import BOM, OPENAI_FILE, Block, SkillFile
 from skillpack.validate.tree import Document, read_yaml
 
 MAX_DEPTH = 6
 MAX_NAME = 64
 
-_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What Rust's ``trim`` takes off; Python's ``strip`` takes four control characters more."""
-_RUN = re.compile(f"[{_BLANKS}]+")
-_COLON = re.compile(f":[{_BLANKS}]")
-_COMMENT = re.compile(f"(?:^|(?<=[{_BLANKS}]))#")
+_COLON = re.compile(f":[{BLANKS}]")
+_COMMENT = re.compile(f"(?:^|(?<=[{BLANKS}]))#")
 _FRONTMATTER = struct({"name": text, "description": text, "metadata": struct({"short-description": text})})
 
 
@@ -50,19 +48,24 @@ def read(skill: SkillFile) -> Reading:
     if skill.cut_short(block):
         line = block.file_line(block.text.count("\n") + 1)
         reading.change("fence-in-value", "ends the frontmatter at an indented ---, inside of a value", line)
-    return _read_block(skill, block, reading)
+    _read_block(skill, block, reading)
+    taken = openai_yaml.read(skill)
+    if isinstance(taken, openai_yaml.OpenAI) and not taken.for_codex:
+        products = ", ".join(taken.products)
+        reading.reject("openai-products", f"leaves out a skill that {OPENAI_FILE} keeps for {products}")
+    return reading
 
 
 def cut(skill: SkillFile) -> Block | None:
     """Return what stands between the first line and the next that trims to ``---``; a blank block is none."""
     lines = skill.text.split("\n")
-    if lines[0].strip(_BLANKS) != "---":
+    if lines[0].strip(BLANKS) != "---":
         return None
     for number, line in enumerate(lines[1:], start=1):
-        if line.strip(_BLANKS) == "---":
+        if line.strip(BLANKS) == "---":
             text = "\n".join(inner.removesuffix("\r") for inner in lines[1:number])
             end = len("\n".join(lines[: number + 1]))
-            return Block(text, 1, end, ragged=line[0] != "-") if text.strip(_BLANKS) else None
+            return Block(text, 1, end, ragged=line[0] != "-") if text.strip(BLANKS) else None
     return None
 
 
@@ -114,15 +117,15 @@ def repair(block: str) -> str:
     lines, scalar = [], -1  # indentation of the block scalar that is being passed over, or -1
     for line in block.split("\n"):
         indent = len(line) - len(line.lstrip(" "))
-        if scalar >= 0 and (indent > scalar or not line.strip(_BLANKS)):
+        if scalar >= 0 and (indent > scalar or not line.strip(BLANKS)):
             lines.append(line)
             continue
         scalar = -1
         key, _, rest = line.partition(":")
-        content = rest.lstrip(_BLANKS)
+        content = rest.lstrip(BLANKS)
         comment = _COMMENT.search(content)
-        value = content[: comment.start() if comment else None].rstrip(_BLANKS)
-        if key.strip(_BLANKS) and content != rest and value:
+        value = content[: comment.start() if comment else None].rstrip(BLANKS)
+        if key.strip(BLANKS) and content != rest and value:
             if value[0] in "|>":
                 scalar = indent
             elif _needs_quotes(value):
@@ -136,8 +139,3 @@ def _needs_quotes(value: str) -> bool:
     if value[0] in "\"'":
         return False
     return bool(_COLON.search(value)) or (value[0] in "[{@`" and not is_value(read_yaml(value)))
-
-
-def one_line(value: str) -> str:
-    """Return a text as Codex shows it: runs of blanks, line breaks among them, are one blank."""
-    return _RUN.sub(" ", value).strip(" ")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from skillpack.validate.clients import openai_yaml
 from skillpack.validate.source import SkillFile
 
 _PLAIN = r"[A-Za-z][A-Za-z0-9 ,.()/_+-]*(?::[^\s:#\"'][A-Za-z0-9 ,.()/_+*-]*)?"
@@ -45,4 +46,8 @@ def portable(skill: SkillFile) -> tuple[str, str] | None:
         return None
     if skill.invalid_at is not None or len(set(keys)) < len(keys) or "internal" in keys:
         return None
+    if skill.openai is not None:
+        taken = openai_yaml.read(skill)
+        if isinstance(taken, openai_yaml.OpenAI) and not taken.for_codex:
+            return None
     return name, match["description"]

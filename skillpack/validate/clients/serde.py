@@ -1,4 +1,4 @@
-"""How Rust's serde_yaml (0.9) fills a struct from a document: by what Codex takes its files, or leaves them.
+"""How Rust's serde_yaml (0.9) fills a struct from a document, and what blanks are to Rust: Codex reads its files so.
 
 A struct is described by readers: ``struct({"name": text, "tags": items(text)})``. A reader gets the
 document and a node with aliases resolved; it returns what the field holds, or raises Mismatch.
@@ -14,6 +14,10 @@ from skillpack.validate.tree import NULLS, Document, Fault, Node
 
 Reader = Callable[[Document, Node], Any]
 
+BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What Rust's ``trim`` takes off; Python's ``strip`` takes four control characters more."""
+
+_RUN = re.compile(f"[{BLANKS}]+")
 _CORE = "tag:yaml.org,2002:"
 _NULL = f"{_CORE}null"
 _FLAG = re.compile("(true|True|TRUE)|false|False|FALSE")
@@ -180,3 +184,8 @@ def _is_nothing(node: Node) -> bool:
 
 def _kind(node: Node) -> str:
     return "null" if node.kind == "scalar" and not node.style and node.value in NULLS else _KINDS[node.kind]
+
+
+def one_line(value: str) -> str:
+    """Return a text as Codex shows it: runs of blanks, line breaks among them, are one blank."""
+    return _RUN.sub(" ", value).strip(" ")
