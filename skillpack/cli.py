@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
 from skillpack import __version__
-from skillpack.script import Group, run
+from skillpack.script import BadInput, Group, run
 
 COMMANDS = {
     "demo": ("skillpack.demo", "Train the demo task on the reference engine, from start to report."),
@@ -25,6 +27,19 @@ COMMANDS = {
 """Subcommand: (module that holds ``<name>_command``, one line of help)."""
 
 
+SYNONYMS = {
+    "add": "install",
+    "check": "validate",
+    "init": "install",
+    "lint": "validate",
+    "ls": "list",
+    "remove": "uninstall",
+    "rm": "uninstall",
+    "upgrade": "update",
+}
+"""What other installers call a subcommand: its name here."""
+
+
 class LazyGroup(Group):
     """A group that imports a subcommand's module only when it is needed: help stays fast."""
 
@@ -39,6 +54,21 @@ class LazyGroup(Group):
         command = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand that a command line names. Raises BadInput for an unknown one that is like another."""
+        given, *rest = args
+        if given not in COMMANDS and not given.startswith("-"):
+            meant = [SYNONYMS[given]] if given in SYNONYMS else get_close_matches(given, COMMANDS, n=1)
+            if meant:
+                raise BadInput(
+                    f"there is no command {given!r}",
+                    expected=f"one of {', '.join(sorted(COMMANDS))}",
+                    hint=shlex.join(["skills", *meant, *rest]),
+                )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands without importing them."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from skillpack.install.home import expand, home
+
 TABLE = Path(__file__).with_name("clients.yaml")
 
 
@@ -43,7 +45,7 @@ class Client:
             path = path.replace(f"${variable}", os.environ.get(variable) or default)
         if root.scope == "project":
             return [folder / path for folder in up_to_project(cwd)]
-        return [Path(path).expanduser()]
+        return [expand(path)]
 
     def calls(self, skill: Path, name: str) -> str:
         """Return what the client calls the skill in a folder whose SKILL.md says ``name``."""
@@ -99,7 +101,7 @@ def up_to_project(cwd: Path) -> list[Path]:
     A home folder under version control is no project of the folders in it.
     """
     folders = [cwd, *cwd.parents]
-    root = next((folder for folder in folders if (folder / ".git").exists() and folder != Path.home()), cwd)
+    root = next((folder for folder in folders if (folder / ".git").exists() and folder != home()), cwd)
     return folders[: folders.index(root) + 1]
 
 

@@ -19,6 +19,7 @@ from skillpack.install import shelf, sources
 from skillpack.install.card import NotASkill, read_card
 from skillpack.install.clients import Client, chosen
 from skillpack.install.command import agent_option
+from skillpack.install.home import here, home
 from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.script import NO, YES, Command, emit, json_option
@@ -84,7 +85,7 @@ def doctor_command(names: tuple[str, ...], agent: str, as_json: bool) -> int:
 
     With NAMEs, those skills must be among it.
     """
-    health = examine(chosen(agent), names, Path.cwd())
+    health = examine(chosen(agent), names, here())
     emit(health.to_dict(), as_json=as_json, text=lambda: _text(health))
     return YES if not health.problems else NO
 
@@ -115,9 +116,10 @@ def examine(clients: Sequence[Client], names: Sequence[str], cwd: Path) -> Healt
 def _see(client: Client, cwd: Path, health: Health) -> Iterator[Seen]:
     """Give the skills in all folders that the client reads, in its order of precedence."""
     visited = set()
+    users = {folder.resolve() for root in client.roots if root.scope == "user" for folder in client.folders(root, cwd)}
     for root in client.roots:
         for folder in client.folders(root, cwd):
-            if folder.resolve() in visited:
+            if folder.resolve() in visited or (root.scope == "project" and folder.resolve() in users):
                 continue
             visited.add(folder.resolve())
             try:
@@ -139,9 +141,7 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
             card = read_card(path)
         except NotASkill as error:
             if path.is_symlink() and not path.exists():
-                health.wrong(
-                    f"{path} is a link to nothing", f"rm {shlex.quote(str(path))} && {skills('install', path.name)}"
-                )
+                health.wrong(f"{path} is a link to nothing", _mend_link(found, scope))
             elif found.kind != "foreign":
                 health.wrong(str(error), skills("install", "--force", path.name))
             continue
@@ -160,6 +160,15 @@ def _see_folder(client: Client, folder: Path, scope: str, health: Health) -> Ite
             python=record.python if record else "",
             edits=found.edits,
         )
+
+
+def _mend_link(found: shelf.Found, scope: str) -> str:
+    """Return the command that mends a link to nothing: one of ours is made anew, if its source is still there."""
+    known = found.record
+    if known is None:
+        return f"rm {shlex.quote(str(found.path))}"
+    verb = "update" if sources.again(known.source, found.path.name) else "uninstall"
+    return skills(verb, found.path.name, "--scope", scope)
 
 
 def _load(client: Client, seen: list[Seen]) -> list[Seen]:
@@ -290,7 +299,7 @@ def _text(health: Health) -> str:
                 "" if skill["loaded"] else "SHADOWED",
                 "edited" if skill["edits"] else "",
             ]
-            path = skill["path"].replace(os.path.expanduser("~"), "~", 1)  # noqa: PTH111
+            path = skill["path"].replace(str(home()), "~", 1)
             lines.append(f"  {skill['name']} {skill['version']}  {path}  ({', '.join(filter(None, marks))})")
     for label, found in (("wrong", health.problems), ("note", health.notes)):
         for item in found:

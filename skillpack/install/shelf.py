@@ -6,6 +6,7 @@ client ever reads a part of one. What a user wrote is moved to a backup before i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -18,10 +19,14 @@ from pathlib import Path
 from typing import Literal
 
 from skillpack.install import record, tree
+from skillpack.install.home import home
 from skillpack.install.record import Record
 
 Kind = Literal["absent", "copy", "link", "foreign"]
 STAGE = ".agentjet-skills-"
+
+ATTEMPTS = 100
+"""How often a folder is made again that others remove meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,7 @@ def take_out(folder: Path, name: str) -> None:
     with _locked(folder):
         _swap(folder, name, None)
         record.forget_link(folder, name)
-    for emptied in (folder, folder.parent):
-        if emptied.is_symlink() or any(emptied.iterdir()):
-            break
-        emptied.rmdir()
+        _remove_empty(folder, folder.parent)
 
 
 def back_up(path: Path) -> Path:
@@ -106,7 +108,7 @@ def back_up(path: Path) -> Path:
 
     Raises OSError.
     """
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    state = Path(os.environ.get("XDG_STATE_HOME") or home() / ".local" / "state")
     backups = state / "agentjet-skills" / "backups"
     backups.mkdir(parents=True, exist_ok=True)
     now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
@@ -155,12 +157,47 @@ def _recover(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Make the folder if need be, keep other installers out of it, and clear up after one that was killed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Make the folder if need be, keep other installers out of it, and clear up after one that was killed.
+
+    What was made is removed again if the block fails.
+    """
+    missing = [parent for parent in (folder, *folder.parents) if not os.path.lexists(parent)]
+    handle = _lock(folder)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         _recover(folder)
         yield
+    except BaseException:
+        _remove_empty(*missing)
+        raise
     finally:
         os.close(handle)
+
+
+def _lock(folder: Path) -> int:
+    """Return a locked handle of a folder, which is made if need be. Raises OSError."""
+    for _ in range(ATTEMPTS):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # whoever emptied it, or the folder above, has just removed that
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if folder.exists() and os.path.samestat(os.fstat(handle), folder.stat()):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # it was removed while we waited
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(folder))
+
+
+def _remove_empty(*folders: Path) -> None:
+    """Remove folders that nothing is in, one after the other, up to the first that has something or is a link."""
+    for folder in folders:
+        try:
+            if folder.is_symlink():
+                return
+            folder.rmdir()
+        except OSError:
+            return

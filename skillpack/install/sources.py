@@ -8,13 +8,22 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from skillpack import __version__
+from skillpack.install import mistakes, tree, trouble
 from skillpack.install.card import FILE, Card, NotASkill, read_card
+from skillpack.install.home import expand, home
 from skillpack.install.itself import skills
 from skillpack.install.record import OWN
 from skillpack.pack import skills_dir
 from skillpack.script import BadInput
+
+BELOW = ("*", "skills/*", "*/skills/*", "*/*")
+"""Where a repository keeps its skills, seen from its folder or the one above."""
+
+HEAD = 1024
+"""Bytes of a first line that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +52,19 @@ def own(name: str) -> Source | None:
 
 
 def find(arguments: Sequence[str]) -> list[Source]:
-    """Return the skills that the arguments name, all of the pack's if there are none. Raises BadInput."""
-    return [_find(argument) for argument in arguments or own_names()]
+    """Return the skills that the arguments name, all of the pack's if there are none. Raises BadInput, Unavailable."""
+    found = []
+    for argument in arguments or own_names():
+        try:
+            found.append(_find(argument))
+        except _NotThere:
+            whole = mistakes.joined(arguments)
+            if whole is None:
+                raise
+            raise BadInput(
+                f"there is no {argument}", expected="quotes around a path with blanks", hint=skills("install", whole)
+            ) from None
+    return found
 
 
 def again(origin: str, name: str) -> Source | None:
@@ -57,28 +77,52 @@ def again(origin: str, name: str) -> Source | None:
         return None
 
 
+class _NotThere(BadInput):
+    """There is nothing of that name."""
+
+
 def _find(argument: str) -> Source:
-    if os.sep not in argument and not argument.startswith("."):
+    if os.sep not in argument and not argument.startswith((".", "~")):
         source = own(argument)
         if source is not None:
             return source
         if not Path(argument).exists():
-            close = difflib.get_close_matches(argument, own_names(), n=1, cutoff=0.4)
-            raise BadInput(
-                f"there is no skill {argument!r} in this pack",
-                expected=f"one of {', '.join(own_names())}, or the path of a skill's folder",
-                hint=skills("install", close[0]) if close else skills("list"),
-            )
-    return _at(Path(argument).expanduser())
+            _refuse_name(argument)
+    if not expand(argument).exists():
+        fetch = mistakes.clone(argument)
+        if fetch is not None:
+            raise BadInput(f"{argument} is not on this machine", expected="the folder of a skill", hint=fetch)
+    return _at(expand(argument))
+
+
+def _refuse_name(argument: str) -> NoReturn:
+    names = own_names()
+    several = mistakes.several(argument, names)
+    close = difflib.get_close_matches(argument.lower().replace("_", "-"), names, n=1)
+    fetch = mistakes.clone(argument)
+    raise _NotThere(
+        f"there is no skill {argument!r} in this pack",
+        expected=f"one of {', '.join(names)}, or the path of a skill's folder",
+        hint=fetch or (skills("install", *several or close) if several or close else skills("list")),
+    )
 
 
 def _at(path: Path) -> Source:
-    """Return the skill in a folder, if it is one that clients will read. Raises BadInput."""
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would rename a linked folder
+    """Return the skill in a folder, if it is one that clients will read. Raises BadInput, Unavailable."""
+    with trouble.told(path, ["install", str(path)]):
+        return _read(Path(os.path.abspath(path)))  # noqa: PTH100 - resolve() would rename a linked folder
+
+
+def _read(path: Path) -> Source:
     if not path.exists():
-        raise BadInput(f"there is no {path}", expected="a skill's folder", hint=f"ls {_quoted(_existing(path))}")
+        close = mistakes.close_path(path)
+        raise _NotThere(
+            f"there is no {path}",
+            expected="a skill's folder",
+            hint=_command(close) if close else f"ls {_quoted(_existing(path))}",
+        )
     if not path.is_dir():
-        raise BadInput(f"{path} is a file", expected="the folder of a skill", hint=_command(_skill_around(path)))
+        _refuse_file(path)
     if not (path / FILE).is_file():
         _refuse_folder(path)
     try:
@@ -93,7 +137,14 @@ def _at(path: Path) -> Source:
     return Source(path, card.version, str(path))
 
 
-def _refuse_folder(path: Path) -> None:
+def _refuse_file(path: Path) -> NoReturn:
+    """Say that a file is no skill, and name the skill around it, or what makes one of it."""
+    around = _skill_around(path)
+    hint = _command(around) if (around / FILE).is_file() else mistakes.unpack(path) or skills("list")
+    raise BadInput(f"{path} is a file", expected="the folder of a skill", hint=hint)
+
+
+def _refuse_folder(path: Path) -> NoReturn:
     """Say why a folder is no skill, and name the one that was meant if there is one."""
     miswritten = next((entry.name for entry in path.iterdir() if entry.name.lower() == FILE.lower()), None)
     if miswritten:
@@ -102,26 +153,40 @@ def _refuse_folder(path: Path) -> None:
             expected=f"the spelling {FILE}: most clients pass over any other",
             hint=f"mv {_quoted(path / miswritten)} {_quoted(path / FILE)}",
         )
-    below = sorted(found.parent for pattern in ("*", "skills/*") for found in path.glob(f"{pattern}/{FILE}"))
+    below = sorted(found.parent for pattern in BELOW for found in path.glob(f"{pattern}/{FILE}"))
     meant = _skill_around(path)
-    hint = skills("list", path)
     if below:
         hint = _command(*below)
     elif meant != path:
         hint = _command(meant)
+    else:
+        # nobody keeps a skill in the home folder itself or above it
+        hint = skills("list") if path in (home(), *home().parents) else mistakes.begin(path)
     raise BadInput(f"{path} has no {FILE}", expected="the folder of a skill", hint=hint)
 
 
 def _refuse_windows_lines(card: Card) -> None:
     """Refuse scripts that no Unix can start: their first line would name an interpreter with a carriage return."""
-    files = [card.path / FILE, *(card.path / "scripts" / script for script in card.scripts)]
-    windows = [file for file in files if b"\r\n" in file.read_bytes()]
+    scripts = {card.path / "scripts" / script for script in card.scripts}
+    files = [card.path / name for name in tree.files(card.path) if not (card.path / name).is_symlink()]
+    windows = [file for file in files if _is_windows(file, everywhere=file in scripts or file.name == FILE)]
     if windows:
         raise BadInput(
             f"{windows[0]} has Windows line endings"
             + (f", and so have {len(windows) - 1} more" if windows[1:] else ""),
             expected="lines that end with LF alone",
             hint=f"perl -pi -e 's/\\r$//' {' '.join(_quoted(file) for file in windows)}",
+        )
+
+
+def _is_windows(file: Path, *, everywhere: bool) -> bool:
+    """Tell whether a file has lines that end with CRLF: ``everywhere``, or in the line that names its interpreter."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        first = stream.readline(HEAD)
+        return (first.startswith(b"#!") and first.endswith(b"\r\n")) or (
+            everywhere and b"\r\n" in first + stream.read()
         )
 
 

@@ -16,6 +16,15 @@ from tests.install.kit import make_skill
 Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
+WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+"""Root may write everywhere; without these capabilities it is refused as any user is."""
+
+CAN_BE_LESS = not WITHOUT_RIGHTS or (
+    shutil.which("setpriv")
+    and subprocess.run([*WITHOUT_RIGHTS, "true"], check=False, capture_output=True).returncode == 0
+)
+
+
 @pytest.fixture
 def shell(home: Path, tmp_path: Path) -> Shell:
     """Return a function that runs a line in a shell that has ``skills`` on its PATH."""
@@ -74,20 +83,126 @@ def test_no_skill_md(shell: Shell, home: Path) -> None:
     (skill / "SKILL.md").unlink()
     failed = shell("skills install ~/count-things")
     assert "has no SKILL.md" in failed.stderr
-    mended_by(failed, 2)
+    assert shell(mended_by(failed, 2)).returncode == 0
+    assert shell("skills install ~/count-things --force").returncode == 0
 
 
-def test_a_misspelt_name(shell: Shell) -> None:
-    assert mended_by(shell("skills install swarm-confguration"), 2) == "skills install swarm-configuration"
-
-
-WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-"""Root may write everywhere; without these capabilities it is refused as any user is."""
-
-CAN_BE_LESS = not WITHOUT_RIGHTS or (
-    shutil.which("setpriv")
-    and subprocess.run([*WITHOUT_RIGHTS, "true"], check=False, capture_output=True).returncode == 0
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("skills install swarm-confguration", "skills install swarm-configuration"),
+        ("skills install Swarm_Configuration", "skills install swarm-configuration"),
+        ("skills install run-swarm,run-classic", "skills install run-swarm run-classic"),
+        ("skills install something-else", "skills list"),
+        ("skills install ~", "skills list"),
+        ("skills instal run-swarm --agent codex", "skills install run-swarm --agent codex"),
+        ("skills remove run-swarm", "skills uninstall run-swarm"),
+        ("skills add ./x", "skills install ./x"),
+        ("skills install run-swarm --project", "skills install run-swarm --scope project"),
+        ("skills install -g -a codex -s run-swarm -y", "skills install --scope user --agent codex run-swarm"),
+        ("skills install run-swarm --agent claude", "--agent claude-code"),
+        ("skills install run-swarm --agent cursor", "--agent claude-code"),
+        (
+            "skills install https://github.com/me/pack",
+            "git clone --depth 1 https://github.com/me/pack pack && skills install ./pack",
+        ),
+        (
+            "skills install https://github.com/me/pack/tree/main/skills/x",
+            "git clone --depth 1 https://github.com/me/pack pack && skills install ./pack/skills/x",
+        ),
+        ("skills install me/pack", "git clone --depth 1 https://github.com/me/pack pack && skills install ./pack"),
+        (
+            "skills install git@example.org:me/pack.git",
+            "git clone --depth 1 git@example.org:me/pack.git pack && skills install ./pack",
+        ),
+    ],
 )
+def test_a_misspelt_command_line(shell: Shell, line: str, hint: str) -> None:
+    assert mended_by(shell(line), 2) == hint
+
+
+def test_a_misspelt_path(shell: Shell, home: Path) -> None:
+    make_skill(home / "my skills")
+    hint = mended_by(shell("skills install ~/'my skils'/count-things"), 2)
+    assert shell(hint).returncode == 0
+
+
+def test_blanks_without_quotes(shell: Shell, home: Path) -> None:
+    make_skill(home / "all my skills")
+    hint = mended_by(shell("skills install run-swarm ~/all my skills/count-things"), 2)
+    assert shell(hint).returncode == 0
+    assert (home / ".claude" / "skills" / "count-things" / "SKILL.md").exists()
+
+
+@pytest.mark.parametrize("archive", ["count-things.zip", "count-things.skill", "count-things.tar.gz"])
+def test_an_archive_instead_of_the_folder(shell: Shell, home: Path, archive: str) -> None:
+    skill = make_skill(home / "inside")
+    made = shutil.make_archive(str(home / "made"), "gztar" if archive.endswith("gz") else "zip", skill)
+    Path(made).rename(home / archive)
+    assert shell(mended_by(shell(f"skills install ~/{archive}"), 2)).returncode == 0
+
+
+def test_a_page_instead_of_the_folder(shell: Shell, home: Path) -> None:
+    (make_skill(home / "inside") / "SKILL.md").rename(home / "count-things.md")
+    assert shell(mended_by(shell("skills install ~/count-things.md"), 2)).returncode == 0
+    assert (home / ".agents" / "skills" / "count-things" / "SKILL.md").exists()
+
+
+@pytest.mark.parametrize("value", ["", "relative"])
+def test_a_home_that_is_none(shell: Shell, home: Path, value: str) -> None:
+    make_skill(home)
+    line = f"cd '{home}' && skills install ./count-things"
+    hint = mended_by(shell(line, HOME=value), 3)
+    assert hint.startswith("export HOME=/")
+    assert shell(f"{hint.split('=')[0]}='{home}' && {line}", HOME=value).returncode == 0
+
+
+def test_a_working_directory_that_is_gone(shell: Shell, home: Path) -> None:
+    make_skill(home)
+    gone = "mkdir gone && cd gone && rmdir ../gone"
+    hint = mended_by(shell(f"{gone} && skills install ~/count-things"), 3)
+    assert shell(f"{gone} && {hint} && skills install ~/count-things").returncode == 0
+    assert mended_by(shell(f"{gone} && skills doctor"), 3) == "cd ~"
+
+
+@pytest.mark.parametrize("link", [".claude", ".claude/skills"])
+def test_a_link_to_nothing_where_the_folder_of_skills_should_be(shell: Shell, home: Path, link: str) -> None:
+    make_skill(home)
+    (home / link).parent.mkdir(exist_ok=True)
+    (home / link).symlink_to(home / "dot files" / "claude")
+    failed = shell("skills install ~/count-things")
+    assert "is a link to" in failed.stderr
+    assert shell(mended_by(failed, 3)).returncode == 0
+    assert shell("skills install ~/count-things").returncode == 0
+    assert (home / "dot files" / "claude").is_dir()
+
+
+@pytest.mark.skipif(not CAN_BE_LESS, reason="root, and no way to be less")
+def test_a_file_of_the_skill_that_cannot_be_read(shell: Shell, home: Path) -> None:
+    skill = make_skill(home)
+    (skill / "scripts" / "count.py").chmod(0)
+    hint = mended_by(shell("skills install ~/count-things", WITHOUT_RIGHTS), 3)
+    assert shell(hint, WITHOUT_RIGHTS).returncode == 0
+    assert shell("skills install ~/count-things", WITHOUT_RIGHTS).returncode == 0
+
+
+def test_a_linked_skill_that_has_moved(shell: Shell, home: Path) -> None:
+    skill = make_skill(home)
+    shell("skills install ~/count-things --link")
+    skill.rename(home / "elsewhere")
+    told = shell("skills doctor").stdout.splitlines()
+    at = next(number for number, line in enumerate(told) if "is a link to nothing" in line)
+    assert shell(told[at + 1].removeprefix("  try: ")).returncode == 0
+    assert not (home / ".claude").exists()
+
+
+def test_uninstalling_what_others_have_put_there(shell: Shell, home: Path) -> None:
+    make_skill(home / ".claude" / "skills", "theirs")
+    failed = shell("skills uninstall theirs")
+    assert failed.returncode == 1
+    assert "`skills` has not installed it" in failed.stdout
+    assert (home / ".claude" / "skills" / "theirs").exists()
+    assert "was not installed by `skills`" in shell("skills update theirs").stderr
 
 
 def give_away(folder: Path) -> None:
@@ -190,9 +305,11 @@ def test_spaces_in_paths(shell: Shell, home: Path) -> None:
 
 def test_windows_line_endings(shell: Shell, home: Path) -> None:
     skill = make_skill(home)
+    (skill / "lib").mkdir()
+    (skill / "lib" / "start").write_bytes(b"#!/bin/sh\r\n")
     for file in ("SKILL.md", "scripts/count.py"):
         (skill / file).write_bytes((skill / file).read_bytes().replace(b"\n", b"\r\n"))
     failed = shell("skills install ~/count-things")
-    assert "SKILL.md has Windows line endings, and so have 1 more" in failed.stderr
+    assert "SKILL.md has Windows line endings, and so have 2 more" in failed.stderr
     assert shell(mended_by(failed, 2)).returncode == 0
     assert shell("skills install ~/count-things").returncode == 0
