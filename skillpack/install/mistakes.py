@@ -82,5 +82,5 @@ def close_path(path: Path) -> Path | None:
 
 def begin(folder: Path) -> str:
     """Return the line that gives a folder the file that makes it a skill, to be completed by the user."""
-    lines = ["---", f"name: {folder.name}", 'description: "What it does. Use when ..."', "---"]
-    return f"{shlex.join(['printf', '%s\\n', *lines])} > {shlex.quote(str(folder / FILE))}"
+    write = ["printf", r"%s\n", "---", f"name: {folder.name}", 'description: "What it does. Use when ..."', "---"]
+    return f"{shlex.join(write)} > {shlex.quote(str(folder / FILE))}"
