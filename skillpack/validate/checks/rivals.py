@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import re
 from array import array
 from collections import Counter, defaultdict
@@ -18,7 +20,7 @@ COMPETES = 0.75
 REST = 0.6
 """Length of a vector's commonest terms that two descriptions are not matched by."""
 
-MAX_MATCHED, MAX_COMPARED = 1000, 50
+MAX_MATCHED, MAX_COMPARED = 500, 20
 """How many holders of its rare terms a description is matched with, and how many it is then compared with.
 
 Only where more share their rare terms may a pair stay unseen, and then each of the two has others."""
@@ -76,6 +78,7 @@ class Descriptions:
             vector = self._vector(one)
             shared: defaultdict[int, float] = defaultdict(float)
             rarest, rest = self._rarest(vector)
+            rests.append(rest)
             most = -max(1, MAX_MATCHED // max(1, len(rarest)))
             for term in rarest:
                 weight = vector[term]
@@ -84,7 +87,6 @@ class Descriptions:
                     shared[other] += weight * its_weight
                 others.append(one)
                 weights.append(weight)
-            rests.append(rest)
             near = [other for other, cosine in shared.items() if cosine + max(rests[one], rests[other]) >= COMPETES]
             for other in nlargest(MAX_COMPARED, near, key=shared.__getitem__):
                 against = self._vector(other)
@@ -97,22 +99,29 @@ class Descriptions:
         """Turn counts into weights: by the rarity of the term, and each vector of length 1."""
         total = len(self._starts) - 1
         rarity = [math.log((1 + total) / (1 + spread)) + 1 for spread in self._spread]
-        for start, end in zip(self._starts, self._starts[1:], strict=False):
-            for place in range(start, end):
-                self._weights[place] *= rarity[self._terms[place]]
-            length = math.sqrt(sum(weight * weight for weight in self._weights[start:end]))
-            for place in range(start, end):
-                self._weights[place] /= length
+        weighted = array("f", map(operator.mul, self._weights, map(rarity.__getitem__, self._terms)))
+        for start, end in itertools.pairwise(self._starts):
+            vector = weighted[start:end]
+            length = math.sqrt(sum(weight * weight for weight in vector)) or 1.0
+            weighted[start:end] = array("f", [weight / length for weight in vector])
+        self._weights = weighted
 
     def _vector(self, index: int) -> dict[int, float]:
         start, end = self._starts[index], self._starts[index + 1]
         return dict(zip(self._terms[start:end], self._weights[start:end], strict=True))
 
     def _rarest(self, vector: dict[int, float]) -> tuple[list[int], float]:
-        """Return the rarest terms of a vector and the length of what is left, at most ``REST``."""
+        """Return the rarest terms that others have too and the length of what is left of those, at most ``REST``.
+
+        There are none where a description's own words alone keep it apart from all others.
+        """
+        spread = self._spread
+        common = sorted([(spread[term], term) for term in vector if spread[term] > 1])
+        left = sum(vector[term] ** 2 for _, term in common)
+        if left < COMPETES**2:
+            return [], 0.0
         rarest: list[int] = []
-        left = 1.0
-        for term in sorted(vector, key=lambda term: (self._spread[term], term)):
+        for _, term in common:
             if left <= REST**2:
                 break
             left -= vector[term] ** 2
@@ -123,9 +132,12 @@ class Descriptions:
         return frozenset(self._known[term] for term in vector)
 
 
-def terms(text: str) -> Iterator[str]:
-    """Yield the words of a text that say something, in lower case and the singular."""
-    for match in _WORD.finditer(text.lower()):
-        word = match[0].strip(".-")
-        if word and word not in words().stop:
-            yield word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+def terms(text: str) -> list[str]:
+    """Return the words of a text that say something, in lower case and the singular."""
+    stop = words().stop
+    found = []
+    for match in _WORD.findall(text.lower()):
+        word = match.strip(".-")
+        if word and word not in stop:
+            found.append(word[:-1] if word[-1] == "s" and len(word) > 3 and word[-2] != "s" else word)
+    return found
