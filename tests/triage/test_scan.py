@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from skillpack.triage import scan as scan_module
 from skillpack.triage.lines import clean, repeats, writer
-from skillpack.triage.needles import line_end
+from skillpack.triage.needles import Needles, line_end
 from skillpack.triage.scan import scan_log
 from skillpack.triage.scan_state import from_json, to_json
 from skillpack.triage.seen import Scan
+from skillpack.triage.signatures import by_anchor
 
 CORPUS = Path(__file__).parent / "corpus"
 LOGS = sorted(CORPUS.glob("*/*.log"))
@@ -95,11 +97,10 @@ def test_bytes_that_are_no_text_and_endless_lines_do_no_harm(tmp_path: Path, mon
 
 @pytest.mark.parametrize("log", LOGS[::4], ids=lambda log: log.stem)
 def test_without_numpy_the_result_is_the_same(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needles = scan_module._needles()
     block = log.read_bytes()
-    fast = needles.lines(block)
-    monkeypatch.setattr(needles, "_numpy", None)
-    assert needles.lines(block) == fast
+    fast = Needles(by_anchor()).lines(block)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert Needles(by_anchor()).lines(block) == fast
     for start, texts in fast.items():
         line = block[start : line_end(block, start)].decode()
         assert all(text in line for text in texts)
