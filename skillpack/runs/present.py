@@ -13,7 +13,7 @@ from skillpack.runs.status import Status
 from skillpack.runs.tmux import Tmux
 from skillpack.runs.watch import Watched
 from skillpack.script import NO, RUNNING, YES
-from skillpack.triage.present import cause_lines, finding_line
+from skillpack.triage.present import cause_lines, finding_lines
 
 LATEST_KEYS = ("critic/rewards/mean", "critic/score/mean", "actor/entropy", "response_length/mean", "timing_s/step")
 
@@ -124,7 +124,7 @@ def watched_text(document: dict[str, Any]) -> str:
     for cause in document["causes"]:
         lines += cause_lines(cause)
     for finding in document["health"]:
-        lines.append(finding_line(finding))
+        lines += finding_lines(finding)
     lines.append(f"next: {document['next']['do']}: {document['next']['command']}")
     return "\n".join(lines)
 

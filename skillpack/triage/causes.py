@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skillpack.triage.facts import Facts
-from skillpack.triage.remedy import Lookup, advise
+from skillpack.triage.remedy import Lookup, advices
 from skillpack.triage.seen import Sighting
 from skillpack.triage.signatures import Signature, signature
 from skillpack.triage.suspects import Suspect
@@ -52,7 +52,7 @@ def cause(one: Suspect, lookup: Lookup, confidence: str) -> dict[str, Any]:
         "confidence": confidence,
         "count": one.count,
         "evidence": [evidence(one)] if one.sighting.text else [],
-        "remedy": [advise(rule, lookup, one.sighting.groups) for rule in one.signature.remedy],
+        "remedy": advices(one.signature.remedy, lookup, one.sighting.groups),
         "links": list(one.signature.links),
     }
 

@@ -144,14 +144,15 @@ def _until(look: Any, follow: float) -> Verdict:
 
 def verdict_text(document: dict[str, Any]) -> str:
     """Return a judgement for people: the verdict, the causes with evidence and remedies, the rest in short."""
-    from skillpack.triage.present import cause_lines, finding_line
+    from skillpack.triage.present import cause_lines, finding_lines
 
     steps = document["steps"]
     where = f"{steps['count']} steps (last {steps['last']})" if steps["count"] else "no training step"
     lines = [f"{document['verdict']}: {document['why']}; {where}, {steps['lines']} lines"]
     for cause in document["causes"]:
         lines += cause_lines(cause)
-    lines += [finding_line(finding) for finding in document["health"]]
+    for finding in document["health"]:
+        lines += finding_lines(finding)
     for title, entries in (("followed by", document["followed_by"]), ("survived", document["survived"])):
         if entries:
             told = ", ".join(f"{one['id']} x{one['count']} (line {one['evidence'][0]['line']})" for one in entries)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skillpack.triage import suspects
 from skillpack.triage.causes import brief, cause, causes_of
 from skillpack.triage.facts import Facts
 from skillpack.triage.health import Finding, check_health, step_seconds
-from skillpack.triage.remedy import Lookup
+from skillpack.triage.remedy import Lookup, advise
 from skillpack.triage.seen import Scan
 from skillpack.triage.signatures import signature
 
@@ -44,7 +44,7 @@ def judge(scans: dict[str, Scan], facts: Facts, lookup: Lookup) -> Verdict:
     """Judge what the logs (name: scan) of one run say, with the facts about it."""
     main = max(scans.values(), key=lambda scan: (scan.steps, scan.lines))
     word, why = _decide(scans, main, facts)
-    verdict = Verdict(word, why, health=check_health(list(main.recent), main.earliest), steps=_step_summary(main))
+    verdict = Verdict(word, why, health=_health(main, lookup), steps=_step_summary(main))
     if word in WELL or word == "unhealthy":
         verdict.remarks = [cause(one, lookup, "medium") for one in suspects.remarks(scans)]
     else:
@@ -57,6 +57,12 @@ def judge(scans: dict[str, Scan], facts: Facts, lookup: Lookup) -> Verdict:
         verdict.tail = [] if verdict.causes else list(main.tail)
     verdict.survived = [brief(one) for one in suspects.survived(scans, {one["id"] for one in verdict.causes})]
     return verdict
+
+
+def _health(main: Scan, lookup: Lookup) -> list[Finding]:
+    """Return what is wrong with the metrics, the remedies in the run's own numbers."""
+    found = check_health(list(main.recent), main.earliest)
+    return [replace(one, remedy=advise(one.remedy, lookup, {}) or {"do": one.remedy["why"]}) for one in found]
 
 
 def _decide(scans: dict[str, Scan], main: Scan, facts: Facts) -> tuple[str, str]:

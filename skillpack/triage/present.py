@@ -25,18 +25,23 @@ def cause_lines(cause: dict[str, Any]) -> list[str]:
     return lines
 
 
-def finding_line(finding: dict[str, Any]) -> str:
-    """Return a finding about metrics in one line: metric, steps, what was seen, threshold."""
+def finding_lines(finding: dict[str, Any]) -> list[str]:
+    """Return a finding about metrics: metric, steps, what was seen, threshold; what to do if it fails."""
     word = "unhealthy" if finding["fails"] else "remark"
     steps = f"steps {finding['first_step']}-{finding['last_step']}"
-    return f"  {word}: {finding['meaning']} ({finding['key']}, {steps}: {finding['seen']}; {finding['threshold']})"
+    told = f"  {word}: {finding['meaning']} ({finding['key']}, {steps}: {finding['seen']}; {finding['threshold']})"
+    return [told, f"    remedy: {remedy_text(finding['remedy'])}"] if finding["fails"] else [told]
 
 
 def remedy_text(remedy: dict[str, Any]) -> str:
     """Return one advice in words."""
     if "do" in remedy:
         return str(remedy["do"])
-    now = "not known here" if remedy["current"] is None else f"now {remedy['current']}"
-    new = "" if remedy["value"] is None else f" = {remedy['value']}"
     why = f": {remedy['why']}" if remedy["why"] else ""
-    return f"{remedy['key']}{new} ({now}){why}"
+    return " and ".join(_setting(one) for one in [remedy, *remedy.get("and", [])]) + why
+
+
+def _setting(change: dict[str, Any]) -> str:
+    now = "not known here" if change["current"] is None else f"now {change['current']}"
+    new = "" if change["value"] is None else f" = {change['value']}"
+    return f"{change['key']}{new} ({now})"

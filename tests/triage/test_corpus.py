@@ -20,7 +20,7 @@ HEALTHY: dict[str, Any] = yaml.safe_load((CORPUS / "healthy.yaml").read_text(enc
 CONFIG = """
 ajet:
   data: {train_batch_size: 33, max_prompt_length: 3000, max_response_length: 15000}
-  rollout: {gpu_memory_utilization: 0.85, max_model_len: 18000}
+  rollout: {gpu_memory_utilization: 0.85, max_model_len: 16000}
 """
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from ajet.default_config import verl_mapping
 from skillpack.config.keys import all_keys
 from skillpack.pack import skills_dir
 from skillpack.triage.health import checks
@@ -17,9 +17,7 @@ from skillpack.triage.remedy import advices, advise, config_lookup
 from skillpack.triage.signatures import ROLES, Signature, signatures
 
 CORPUS = Path(__file__).parent / "corpus"
-ROOT = Path(__file__).resolve().parents[2]
 OPS = {"set", "scale", "add", "from_match", "ratio", "sum", "rest", "multiple", "hint"}
-MAPPING = ROOT / "ajet" / "default_config" / "verl_mapping.json"
 
 
 def changes() -> list[dict[str, Any]]:
@@ -46,8 +44,7 @@ def test_remedies_name_keys_that_there_are() -> None:
 
 
 def test_remedies_name_no_key_that_agentjet_overwrites() -> None:
-    mapping = json.loads(MAPPING.read_text(encoding="utf-8"))
-    targets = {target for names in mapping.values() for target in names}
+    targets = {target for names in verl_mapping().values() for target in names}
     assert not [rule["key"] for rule in changes() if rule["key"] in targets]
 
 
@@ -140,6 +137,14 @@ def test_lengths_are_advised_so_that_agentjet_accepts_them(name: str, groups: di
 def test_a_window_that_leaves_no_room_for_a_response_is_not_advised() -> None:
     told = advices(signatures()["kv-too-small-for-one"].remedy, LENGTHS.get, {"fits": "2048"})
     assert "ajet.rollout.max_model_len" not in [one.get("key") for one in told]
+
+
+def test_a_run_that_has_all_that_is_advised_is_told_so() -> None:
+    known = {"ajet.rollout.gpu_memory_utilization": 0.3, "ajet.trainer_common.fsdp_config.param_offload": True}
+    known |= {"ajet.trainer_common.fsdp_config.optimizer_offload": True}
+    told = advices(signatures()["gpu-oom-wake-up"].remedy, known.get, {})
+    assert len(told) == 1
+    assert "gpu_memory_utilization" in told[0]["do"]
 
 
 def test_the_first_remedies_for_memory_change_what_the_run_has(tmp_path: Path) -> None:
