@@ -15,7 +15,7 @@ from skillpack.validate.mend.folder import hindrance, new_name
 from skillpack.validate.mend.layers import drop_controls, mend_encoding, mend_line_ends
 from skillpack.validate.mend.left import left_over, rank
 from skillpack.validate.mend.nodes import mend_nodes
-from skillpack.validate.mend.values import mend_blanks, mend_quotes
+from skillpack.validate.mend.values import mend_blanks, mend_indents, mend_quotes
 from skillpack.validate.problems import ignored
 from skillpack.validate.rules import rule
 from skillpack.validate.source import SkillFile, read_skill
@@ -49,7 +49,7 @@ def _mend_once(data: bytes, folder: str, ignored: frozenset[str]) -> tuple[bytes
     text, broken = _apply((mend_line_ends, mend_fences), *decoded, ignored)
     parts = split(text)
     if parts is not None:
-        block, broken = _apply((drop_controls, mend_blanks, mend_quotes), parts[0], broken, ignored)
+        block, broken = _apply((drop_controls, mend_blanks, mend_indents, mend_quotes), parts[0], broken, ignored)
         block, more = mend_nodes(block, folder, ignored)
         broken = broken + more
         text = f"---\n{block}{parts[1]}"
@@ -79,31 +79,31 @@ def fix_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> I
     marks = ignored(_decoded(skill.data)) or frozenset()
     if "*" in marks:
         return
-    plan = _plan(skill, marks)
-    if plan is not None:
+    mended = plan(skill, marks)
+    if mended is not None:
         hindered = _hindered(folder)
         if hindered:
             yield f"left {folder.file}: {hindered}"
             return
         try:
-            skill = _carry_out(plan, folder)
+            skill = _carry_out(mended, folder)
         except OSError as error:
             yield f"left {folder.file}: it cannot be written ({error.strerror or error}); mend that and try again"
             return
-        yield f"mended {skill.folder.file}: {', '.join(plan.rules)}"
+        yield f"mended {skill.folder.file}: {', '.join(mended.rules)}"
     if left := left_over(skill, clients):
         yield f"left {skill.folder.file}: {left}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """A skill as it is to be, and the rules that it broke before."""
 
     skill: SkillFile
     rules: list[str]
 
 
-def _plan(skill: SkillFile, marks: frozenset[str]) -> _Plan | None:
+def plan(skill: SkillFile, marks: frozenset[str] = frozenset()) -> Plan | None:
     """Return the skill mended as far as no client does worse with it, or None if it is to stay as it is."""
     folder, rules = skill.folder, list[str]()
     if folder.file_name != "SKILL.md" and not folder.file_is_link and "file-name" not in marks:
@@ -115,13 +115,13 @@ def _plan(skill: SkillFile, marks: frozenset[str]) -> _Plan | None:
         moved = replace(folder, path=folder.path.with_name(wanted))
         again, more = mend(skill.data, wanted, marks)
         renamed = f"name-folder (the folder was {folder.name})"
-        best = _Plan(SkillFile(moved, again), [*rules, renamed, *(name for name in more if name != "name-folder")])
-        if not _worse(skill, best.skill):
-            return best
-    plan = _Plan(SkillFile(folder, data), [*rules, *broken])
-    if _worse(skill, plan.skill):
-        plan = _Plan(SkillFile(folder, skill.data), rules)
-    return plan if plan.rules else None
+        there = Plan(SkillFile(moved, again), [*rules, renamed, *(name for name in more if name != "name-folder")])
+        if not left_over(there.skill, CLIENTS):
+            return there
+    here = Plan(SkillFile(folder, data), [*rules, *broken])
+    if _worse(skill, here.skill):
+        here = Plan(SkillFile(folder, skill.data), rules)
+    return here if here.rules else None
 
 
 def _name_in(data: bytes) -> str:
@@ -151,16 +151,16 @@ def _hindered(folder: SkillFolder) -> str:
     return ""
 
 
-def _carry_out(plan: _Plan, folder: SkillFolder) -> SkillFile:
+def _carry_out(mended: Plan, folder: SkillFolder) -> SkillFile:
     """Write the file, then rename it, then its folder: each at one stroke. Raises OSError."""
     status = folder.file.stat()
-    if plan.skill.data != folder.file.read_bytes():
-        write_atomically(folder.file, plan.skill.data)
+    if mended.skill.data != folder.file.read_bytes():
+        write_atomically(folder.file, mended.skill.data)
         with suppress(PermissionError):
             os.chown(folder.file, status.st_uid, status.st_gid)
-    wanted = plan.skill.folder
+    wanted = mended.skill.folder
     if wanted.file_name != folder.file_name:
         os.rename(folder.file, folder.path / wanted.file_name)  # noqa: PTH104 - also where only the case differs
     if wanted.path != folder.path:
         os.rename(folder.path, wanted.path)  # noqa: PTH104
-    return plan.skill
+    return mended.skill

@@ -8,9 +8,10 @@ from skillpack.validate.clients.spec import KEYS
 
 _FIELD = re.compile(r"^[A-Za-z_][\w .-]*:(?:\s|$)")
 _FIRST_FIELD = re.compile(r"^(?:name|description)\s*:", re.IGNORECASE)
+_DESCRIPTION = re.compile(r"^[\"']?description[\"']?\s*:", re.IGNORECASE)
 _BLANK = "[ \t\u00a0]*"
 _DASH = "[-\u2010-\u2015\u2212]"
-_LOOSE_FENCE = re.compile(rf"^{_BLANK}(?:-{{3,}}|{_DASH}*[\u2010-\u2015\u2212]{_DASH}*){_BLANK}$")
+_LOOSE_FENCE = re.compile(rf"^(?:{_BLANK}-{{3,}}|{_DASH}*[\u2010-\u2015\u2212]{_DASH}*){_BLANK}$")
 _TWO_HYPHENS = re.compile(rf"^--{_BLANK}$")
 _WITH_COMMENT = re.compile(rf"^---{_BLANK}[ \t](?P<comment>#.*)$")
 _CLOSING_TEXT = re.compile(rf"^-{{3,}}{_BLANK}(?=#)")
@@ -46,7 +47,7 @@ def _open(lines: list[str]) -> bool | None:
     fence, taken = ["---"], first + 1
     if comment:
         fence.append(comment["comment"])
-    elif _FIRST_FIELD.match(lines[first]) and any(line.rstrip() == "---" for line in lines[first:]):
+    elif _FIRST_FIELD.match(lines[first]) and any(_ends(line) for line in lines[first:]):
         taken = first
     elif not _LOOSE_FENCE.match(lines[first]) and not (_TWO_HYPHENS.match(lines[first]) and follows):
         return None
@@ -56,6 +57,10 @@ def _open(lines: list[str]) -> bool | None:
         del lines[1]
         changed = True
     return changed
+
+
+def _ends(line: str) -> bool:
+    return line.rstrip() == "---" or _CLOSING_TEXT.match(line) is not None
 
 
 def _close(lines: list[str]) -> bool:
@@ -71,21 +76,25 @@ def _close(lines: list[str]) -> bool:
     if end < len(lines) and _CLOSING_TEXT.match(lines[end]):
         lines[end : end + 1] = ["---", _CLOSING_TEXT.sub("", lines[end])]
         return True
-    closed = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
-    if (
-        closed is not None
-        and closed < end + 3
-        and not any(line.startswith("#") or not line for line in lines[end:closed])
-    ):
-        return False  # a stray line in the frontmatter: not a matter of fences
+    closed = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
+    if closed is not None and not _is_body(lines[end:closed]):
+        loose, lines[closed] = lines[closed] != "---", "---"
+        return loose  # what stands before it are lines of the frontmatter that are no fields
     last = end
     while last > 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
         last -= 1
     last = next((number for number in range(2, last) if _body_begins(lines, number, last)), last)
-    if not any(_FIRST_FIELD.match(line) for line in lines[1:last]):
-        return False
+    if not any(_DESCRIPTION.match(line) for line in lines[1:last]) or lines[last - 1].rstrip()[-1:] in ("|", ">", ":"):
+        return False  # without a description, the fence would make nothing load
     lines.insert(last, "---")
     return True
+
+
+def _is_body(lines: list[str]) -> bool:
+    """Tell whether lines before a ``---`` are text of the body: paragraphs or a heading, and no field among them."""
+    text = "\n".join(lines).rstrip()
+    apart = text and re.search(r"^\s*$|^#", text, re.MULTILINE)
+    return bool(apart) and not any(line.partition(":")[0] in KEYS for line in lines)
 
 
 def _body_begins(lines: list[str], number: int, last: int) -> bool:

@@ -11,6 +11,8 @@ _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (cod
 _UNMARKED = tuple(("---".encode(name), name) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_OUTER_SEPARATORS = re.compile("^( *)[\x85\u2028\u2029]+", re.MULTILINE)
+_SEPARATORS = re.compile("[\x85\u2028\u2029]")
 
 
 def mend_encoding(data: bytes) -> tuple[str, list[str]] | None:
@@ -57,6 +59,7 @@ def mend_line_ends(text: str) -> tuple[str, list[str]]:
 
 
 def drop_controls(block: str) -> tuple[str, list[str]]:
-    """Return a frontmatter without control characters, a lone CR as the line break that it is, and the rule."""
+    """Return a frontmatter without control characters, separators that few know as blanks, and the rule."""
     clean = _CONTROL.sub("", block.replace("\r", "\n"))
+    clean = _SEPARATORS.sub(" ", _OUTER_SEPARATORS.sub(r"\1", clean))
     return clean, ["encoding-control"] if clean != block else []

@@ -24,6 +24,7 @@ from skillpack.validate.tree import Document, Node, read_yaml
 
 _CORE = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(f"{_CORE}{kind}" for kind in ("str", "int", "float", "bool", "map", "seq"))
+_LINE_START = re.compile(r"\n( *)(?=[^\s])")
 _DASHES = re.compile(r"-{3,}")
 
 Maker = Callable[[Document, str], list[Edit]]
@@ -51,14 +52,40 @@ def mend_nodes(block: str, folder: str, ignored: frozenset[str]) -> tuple[str, l
 
 
 def mend_indent(document: Document, folder: str) -> list[Edit]:
-    """Indent the further lines of a quoted or bracketed value that begin in column 0."""
+    """Indent the further lines of a quoted or bracketed value that do not stand deeper than what they belong to."""
     text = document.text
     edits = []
-    for _, value in document.root.pairs if document.root else []:
-        if value.end_line > value.line and value.style in ("'", '"', "flow"):
-            starts = [place + 1 for place in range(value.start, value.end) if text[place] == "\n"]
-            edits += [Edit(start, start, "  ", "yaml-indent") for start in starts if not text[start].isspace()]
+    for key, value in _places(document) if document.odd else ():
+        if value.end_line == value.line or value.style not in ("'", '"', "flow"):
+            continue
+        owner = key.start if key is not None else text.rfind("-", 0, value.start)
+        column = owner - (text.rfind("\n", 0, owner) + 1)
+        for match in _LINE_START.finditer(text, value.start, value.end):
+            if len(match[1]) <= column:
+                edits.append(Edit(match.start(1), match.end(1), " " * (column + 2), "yaml-indent"))
     return edits
+
+
+def mend_side_by_side(document: Document, folder: str) -> list[Edit]:
+    """Indent the mappings below the keys of one mapping alike, which strict YAML asks for."""
+    text = document.text
+    edits = []
+    for _, node in _places(document):
+        columns = [value.column for _, value in node.pairs if value.kind == "map" and value.style != "flow"]
+        for _, value in node.pairs:
+            if value.kind == "map" and value.style != "flow" and value.column != columns[0]:
+                start = text.rfind("\n", 0, value.start) + 1
+                end = content_end(text, value)
+                shift = columns[0] - value.column
+                lines = [_shifted(line, shift) for line in text[start:end].split("\n")]
+                edits.append(Edit(start, end, "\n".join(lines), "yaml-indent"))
+    return edits
+
+
+def _shifted(line: str, shift: int) -> str:
+    if not line.strip():
+        return line
+    return " " * shift + line if shift > 0 else line[min(-shift, len(line) - len(line.lstrip(" "))) :]
 
 
 def mend_root(document: Document, folder: str) -> list[Edit]:
@@ -187,12 +214,12 @@ def mend_dashes(document: Document, folder: str) -> list[Edit]:
     return edits
 
 
-def mend_odd_blanks(document: Document, folder: str) -> list[Edit]:
-    """Quote plain values that hold a tab or an old kind of line break, which strict YAML refuses."""
+def mend_tabs(document: Document, folder: str) -> list[Edit]:
+    """Quote plain values that hold a tab, which strict YAML refuses."""
     return [
         Edit(node.start, node.end, quoted(node.value), "yaml-tab")
         for _, node in _places(document)
-        if node.plain and re.search("[\t\x85\u2028\u2029]", document.text[node.start : node.end])
+        if node.plain and "\t" in document.text[node.start : node.end]
     ]
 
 
@@ -207,8 +234,9 @@ MAKERS: tuple[Maker, ...] = (
     fields.mend_texts,
     fields.mend_metadata,
     mend_flow,
-    mend_odd_blanks,
+    mend_tabs,
     keys.mend_unknown,
+    mend_side_by_side,
     mend_dashes,
     fields.mend_length,
 )
