@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,11 @@ class How:
 
 def install(source: Source, place: Place, how: How, *, link: bool) -> Action:
     """Put a skill in a place. Raises OSError; BadInput for a skill that cannot be copied."""
+    with nullcontext() if how.dry_run else shelf.held(place.folder):
+        return _install(source, place, how, link=link)
+
+
+def _install(source: Source, place: Place, how: How, *, link: bool) -> Action:
     found = shelf.look(place.folder, source.name)
     action = _action(found, place)
     new = Record(python=sys.executable, version=source.version, source=source.origin, origin=origin_to_record())
@@ -92,6 +98,11 @@ def update(found: Found, place: Place, how: How) -> Action:
 
 def uninstall(name: str, place: Place, how: How) -> Action:
     """Take a skill out of a place. Raises OSError."""
+    with nullcontext() if how.dry_run or not place.folder.is_dir() else shelf.held(place.folder):
+        return _uninstall(name, place, how)
+
+
+def _uninstall(name: str, place: Place, how: How) -> Action:
     found = shelf.look(place.folder, name)
     action = _action(found, place)
     if found.kind == "absent":
@@ -122,7 +133,11 @@ def _is_current(found: Found, source: Source, new: Record, link: bool) -> bool:
         return False
     if link:
         return found.kind == "link" and known.link == str(source.path)
-    return found.kind == "copy" and known.files == tree.fingerprints(source.path)
+    return (
+        found.kind == "copy"
+        and known.files == tree.fingerprints(source.path)
+        and known.executable == tree.executables(source.path)
+    )
 
 
 def _other_source(found: Found, source: Source) -> str:

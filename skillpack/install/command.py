@@ -136,7 +136,7 @@ def update_command(names: tuple[str, ...], agent: str, scope: str, force: bool, 
     """Bring installed skills to the version of this pack, and to its interpreter."""
     how = How(force=force, dry_run=dry_run)
     done = []
-    for place, found in _installed(names, places(agent, [scope], here())):
+    for place, found in _installed(names, places(agent, [scope], here()), settle=not dry_run):
         with trouble.told(place.folder, ["update", *names, *_options(agent, scope)]):
             done.append(actions.update(found, place, how))
     return _report(done, how, as_json)
@@ -153,7 +153,7 @@ def uninstall_command(names: tuple[str, ...], agent: str, scope: str, force: boo
     """Remove skills that were installed by `skills install`. Without a NAME, all of them."""
     how = How(force=force, dry_run=dry_run)
     done = []
-    for place, found in _installed(names, places(agent, [scope], here()), all_places=True):
+    for place, found in _installed(names, places(agent, [scope], here()), settle=not dry_run, all_places=True):
         with trouble.told(place.folder, ["uninstall", *names, *_options(agent, scope)]):
             done.append(actions.uninstall(found.path.name, place, how))
     return _report(done, how, as_json)
@@ -165,16 +165,18 @@ def _options(agent: str, scope: str) -> list[str]:
 
 
 def _installed(
-    names: Sequence[str], where: Sequence[Place], *, all_places: bool = False
+    names: Sequence[str], where: Sequence[Place], *, settle: bool, all_places: bool = False
 ) -> list[tuple[Place, shelf.Found]]:
     """Return what we have installed in these places, of these names or all.
 
-    With ``all_places``, a name is looked at in every place, whatever lies there. Raises BadInput
-    for a name that is nowhere.
+    With ``settle``, what a killed run had begun is undone before. With ``all_places``, a name is
+    looked at in every place, whatever lies there. Raises BadInput for a name that is nowhere.
     """
     ours = []
     for place in where:
         with trouble.told(place.folder, ["install"]):
+            if settle:
+                shelf.settle(place.folder)
             ours += [(place, found) for found in shelf.installed(place.folder)]
     known = sorted({found.path.name for _, found in ours})
     for name in names:

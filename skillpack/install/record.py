@@ -20,7 +20,9 @@ OWN = "agentjet-skills"
 
 @dataclass(frozen=True)
 class Record:
-    """``files`` are {relative path: SHA-256} of a copy, ``link`` is where a link points.
+    """``files`` are {relative path: SHA-256} of a copy, ``executable`` those of them that are (None: not known).
+
+    ``link`` is where a link points.
 
     ``origin`` is where the pack of that ``python`` came from, to make another one of.
     """
@@ -30,6 +32,7 @@ class Record:
     source: str
     origin: str = ""
     files: dict[str, str] = field(default_factory=dict)
+    executable: list[str] | None = None
     link: str = ""
 
 
@@ -53,6 +56,7 @@ def read(path: Path) -> Record | None:
             source=str(data["source"]),
             origin=str(data.get("origin", "")),
             files=dict(data["files"]),
+            executable=list(data["executable"]) if data.get("executable") is not None else None,
             link=str(data.get("link", "")),
         )
     except (OSError, ValueError, KeyError, TypeError):
@@ -64,9 +68,49 @@ def write(path: Path, record: Record) -> None:
     write_atomically(path, json.dumps(asdict(record), indent=2) + "\n")
 
 
+def next_link_record(folder: Path, name: str) -> Path:
+    """Return where the record of a link lies until the link stands."""
+    return folder / LINKS / f"{name}.next"
+
+
+def read_link(folder: Path, name: str) -> Record | None:
+    """Return the record of the link that stands in a folder under a name, or None if there is none. Raises OSError."""
+    found = (read(path) for path in (link_record(folder, name), next_link_record(folder, name)))
+    return next((known for known in found if known is not None and _stands(folder / name, known)), None)
+
+
+def stale_links(folder: Path) -> list[Path]:
+    """Return the files among the records of links that are none of a link that stands. Raises OSError."""
+    links = folder / LINKS
+    return [path for path in sorted(links.iterdir()) if not _is_current(path)] if links.is_dir() else []
+
+
+def settle_links(folder: Path) -> None:
+    """Make the records of links agree with the links that stand. Raises OSError."""
+    for path in stale_links(folder):
+        known = read(path)
+        if path.suffix == ".next" and known is not None and _stands(folder / path.stem, known):
+            path.replace(link_record(folder, path.stem))
+        else:
+            path.unlink()
+    _drop_if_empty(folder / LINKS)
+
+
 def forget_link(folder: Path, name: str) -> None:
     """Remove the record of a linked skill, and the folder of such records if it was the last. Raises OSError."""
     link_record(folder, name).unlink(missing_ok=True)
-    links = folder / LINKS
+    _drop_if_empty(folder / LINKS)
+
+
+def _is_current(path: Path) -> bool:
+    known = read(path)
+    return path.suffix == ".json" and known is not None and _stands(path.parent.parent / path.stem, known)
+
+
+def _stands(place: Path, known: Record) -> bool:
+    return place.is_symlink() and str(place.readlink()) == known.link
+
+
+def _drop_if_empty(links: Path) -> None:
     if links.is_dir() and not any(links.iterdir()):
         links.rmdir()

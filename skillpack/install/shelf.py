@@ -1,7 +1,8 @@
 """One folder of installed skills: what lies in it, and how a skill is put in and taken out whole.
 
 A skill is built in a hidden folder beside its place and moved there by a rename, so that no
-client ever reads a part of one. What a user wrote is moved to a backup before it is replaced.
+client ever reads a part of one. What a user wrote is copied to a backup before it is replaced.
+Whoever looks and then acts does both while the folder is ``held``.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def look(folder: Path, name: str) -> Found:
     """Return what lies in the place of the skill ``name``. Raises OSError."""
     path = folder / name
     if path.is_symlink():
-        known = record.read(record.link_record(folder, name))
-        if known is not None and known.link == os.fspath(path.readlink()):
+        known = record.read_link(folder, name)
+        if known is not None:
             return Found(path, "link", known)
         return Found(path, "foreign", why=f"it is a link to {path.readlink()} that `skills` has not made")
     if not path.exists():
@@ -60,7 +61,9 @@ def look(folder: Path, name: str) -> Found:
     if known is None:
         return Found(path, "foreign", why="`skills` has not installed it")
     now = tree.fingerprints(path)
-    edits = sorted(file for file in known.files.keys() | now.keys() if known.files.get(file) != now.get(file))
+    changed = {file for file in known.files.keys() | now.keys() if known.files.get(file) != now.get(file)}
+    modes = set(known.executable) ^ set(tree.executables(path)) if known.executable is not None else set()
+    edits = sorted(changed | modes)
     return Found(
         path, "copy", known, tuple(edits), why=f"edited since it was installed: {', '.join(edits)}" if edits else ""
     )
@@ -74,33 +77,39 @@ def installed(folder: Path) -> list[Found]:
 
 
 def put_copy(folder: Path, name: str, source: Path, new: Record) -> None:
-    """Put a copy of ``source``, with its record, in the place of ``name``; what was there is gone. Raises OSError."""
+    """Put a copy of ``source``, with its record, in the place of ``name``; what was there is gone.
+
+    The folder must be ``held``, here and below. Raises OSError.
+    """
 
     def build(stage: Path) -> None:
         tree.copy(source, stage)
-        record.write(record.copy_record(stage), replace(new, files=tree.fingerprints(stage)))
+        kept = replace(new, files=tree.fingerprints(stage), executable=tree.executables(stage))
+        record.write(record.copy_record(stage), kept)
 
-    with _locked(folder):
-        _swap(folder, name, build)
-        record.forget_link(folder, name)
+    _swap(folder, name, build)
+    record.forget_link(folder, name)
 
 
 def put_link(folder: Path, name: str, source: Path, new: Record) -> None:
     """Put a link to ``source`` in the place of ``name``, and its record beside it. Raises OSError.
 
-    The record comes first: until the link stands where it says, it counts for nothing (see ``look``).
+    The record comes first, beside that of the link before: each counts for the link that it names alone.
     """
-    with _locked(folder):
-        record.write(record.link_record(folder, name), replace(new, link=os.fspath(source)))
-        _swap(folder, name, lambda stage: stage.symlink_to(source, target_is_directory=True))
+    record.write(record.next_link_record(folder, name), replace(new, link=os.fspath(source)))
+    _swap(folder, name, lambda stage: stage.symlink_to(source, target_is_directory=True))
+    record.settle_links(folder)
 
 
 def take_out(folder: Path, name: str) -> None:
     """Remove the skill, its record, and the folder and its parent if nothing is left in them. Raises OSError."""
-    with _locked(folder):
-        _swap(folder, name, None)
-        record.forget_link(folder, name)
-        _remove_empty(folder, folder.parent)
+    stage = _stage(folder, name)
+    try:
+        (folder / name).rename(stage / "gone")
+    finally:
+        shutil.rmtree(stage)
+    record.forget_link(folder, name)
+    _remove_empty(folder, folder.parent)
 
 
 def back_up(path: Path) -> Path:
@@ -113,63 +122,75 @@ def back_up(path: Path) -> Path:
     backups.mkdir(parents=True, exist_ok=True)
     now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     backup = Path(tempfile.mkdtemp(prefix=f"{path.name}-{now}-", dir=backups)) / path.name
-    if path.is_dir() and not path.is_symlink():
-        shutil.copytree(path, backup, symlinks=True)
-    else:
-        shutil.copy2(path, backup, follow_symlinks=False)
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, backup, symlinks=True)
+        else:
+            shutil.copy2(path, backup, follow_symlinks=False)
+    except BaseException:  # half a backup is none
+        shutil.rmtree(backup.parent)
+        raise
     return backup
 
 
-def _swap(folder: Path, name: str, build: Callable[[Path], None] | None) -> None:
+def _swap(folder: Path, name: str, build: Callable[[Path], None]) -> None:
     """Build the new content beside the place of ``name``, then exchange it for what is there."""
     place = folder / name
-    stage = Path(tempfile.mkdtemp(prefix=f"{STAGE}{name}.", dir=folder))
+    stage = _stage(folder, name)
     new, old = stage / "new", stage / "old"
     try:
-        if build is not None:
-            build(new)
+        build(new)
         if os.path.lexists(place):
             place.rename(old)
-        if build is not None:
-            try:
-                new.rename(place)
-            except OSError:
-                if os.path.lexists(old):
-                    old.rename(place)
-                raise
+        try:
+            new.rename(place)
+        except OSError:
+            if os.path.lexists(old):
+                old.rename(place)
+            raise
     finally:
         shutil.rmtree(stage)
 
 
+def _stage(folder: Path, name: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"{STAGE}{name}.", dir=folder))
+
+
 def leftovers(folder: Path) -> list[Path]:
-    """Return what a run that was killed has left beside the skills."""
-    return sorted(folder.glob(f"{STAGE}*"))
+    """Return what a run that was killed has left: stages, and records of links that do not stand. Raises OSError."""
+    return [*sorted(folder.glob(f"{STAGE}*")), *record.stale_links(folder)]
+
+
+def settle(folder: Path) -> None:
+    """Undo what a run that was killed had begun. Raises OSError."""
+    if leftovers(folder):
+        with held(folder):
+            pass
 
 
 def _recover(folder: Path) -> None:
-    """Undo what a run that was killed had begun: put back what it had moved away, and remove its stages."""
-    for stage in leftovers(folder):
+    """Put back what a run that was killed had moved away to replace it, and remove what it has left."""
+    for stage in folder.glob(f"{STAGE}*"):
         name = stage.name.removeprefix(STAGE).rpartition(".")[0]
         if os.path.lexists(stage / "old") and not os.path.lexists(folder / name):
             (stage / "old").rename(folder / name)
         shutil.rmtree(stage)
+    record.settle_links(folder)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Make the folder if need be, keep other installers out of it, and clear up after one that was killed.
+def held(folder: Path) -> Iterator[None]:
+    """Keep other installers out of a folder, and clear up after one that was killed.
 
-    What was made is removed again if the block fails.
+    The folder is made if need be; what was made is removed again if nothing has come into it.
     """
     missing = [parent for parent in (folder, *folder.parents) if not os.path.lexists(parent)]
     handle = _lock(folder)
     try:
         _recover(folder)
         yield
-    except BaseException:
-        _remove_empty(*missing)
-        raise
     finally:
+        _remove_empty(*missing)
         os.close(handle)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
@@ -34,6 +35,15 @@ def fingerprints(skill: Path) -> dict[str, str]:
         content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
         found[file.as_posix()] = hashlib.sha256(content).hexdigest()
     return found
+
+
+def executables(skill: Path) -> list[str]:
+    """Return the relative paths of a skill's files that their owner may execute; links left out."""
+    return [
+        file.as_posix()
+        for file in files(skill)
+        if not (skill / file).is_symlink() and (skill / file).stat().st_mode & stat.S_IXUSR
+    ]
 
 
 def copy(skill: Path, target: Path) -> None:
@@ -66,6 +76,11 @@ def diff(old: Path, new: Path) -> str:
         before, after = _lines(old / name), _lines(new / name)
         if before != after:
             lines += unified_diff(before or [], after or [], str(old / name), str(new / name), n=1, lineterm="")
+    for root, other in ((old, new), (new, old)):
+        only = set(executables(root)) - set(executables(other))
+        lines += [
+            f"{root / name} is executable, {other / name} is not" for name in sorted(only) if (other / name).exists()
+        ]
     if len(lines) > DIFF_LINES:
         lines = [*lines[:DIFF_LINES], f"… {len(lines) - DIFF_LINES} more lines; all of them: diff -r {old} {new}"]
     return "\n".join(lines)

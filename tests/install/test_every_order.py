@@ -170,7 +170,7 @@ class Shelves(RuleBasedStateMachine):
         stage = place.parent / f"{shelf.STAGE}{name}.k1ll3d"
         (stage / "new").mkdir(parents=True)
         place.rename(stage / "old")
-        with shelf._locked(place.parent):  # what the next installation begins with
+        with shelf.held(place.parent):  # what the next installation begins with
             pass
 
     @invariant()
