@@ -44,7 +44,7 @@ def read(skill: SkillFile) -> Reading:
     if folder.file_name != "SKILL.md":
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
     if folder.file_is_link and not folder.personal:
-        return reading.reject("file-symlink", "does not read a SKILL.md that is a symlink")
+        reading.change("file-symlink", "reads a SKILL.md that is a symlink, though plugin validate passes over it")
     if folder.astray:
         return reading.reject("folder-deep", "looks for skills one folder deep")
     if skill.unreadable:
@@ -96,10 +96,10 @@ def _is_list(value: str) -> bool:
 def _document(skill: SkillFile, block: Block, reading: Reading) -> Document | None:
     """Return the mapping that was read, perhaps after the repair, or None if the skill is left without any."""
     body = skill.text[block.end :]
-    document = read_yaml12(block.text, bun=True)
+    document = read_yaml12(block.text, skill.yaml, bun=True)
     if document.fault is not None:
         rule, line = cause_of(block.text, document.fault)
-        document = read_yaml12(repair(block.text), bun=True)
+        document = read_yaml12(repair(block.text), skill.yaml, bun=True)
         if document.fault is not None:
             _describe_by_body(skill, body, reading, rule, "cannot read the YAML", block.file_line(line))
             return None

@@ -7,15 +7,17 @@ mends nothing; name and description must be there and be text.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from skillpack.validate.causes import cause_of
 from skillpack.validate.clients.javascript import falsy, kind_of, shown_value, trim
+from skillpack.validate.clients.npx_places import refusal
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.clients.yaml12 import read_yaml12
-from skillpack.validate.source import Block, SkillFile
+from skillpack.validate.discover import SkillFolder
+from skillpack.validate.source import Block, SkillFile, read_skill
 from skillpack.validate.tree import Document
 
-MAX_DEPTH = 5
 _FENCES = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n---", re.DOTALL)
 _ESCAPES = (
     re.compile(r"\x1b\].*?(?:\x07|\x1b\\)", re.DOTALL),
@@ -33,23 +35,26 @@ def read(skill: SkillFile) -> Reading:
     folder = skill.folder
     if folder.file_name != "SKILL.md":
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
-    if folder.inside is not None:
-        return reading.reject("skill-nested", f"does not look inside another skill ({folder.inside.name})")
-    if folder.depth > MAX_DEPTH or folder.astray:
-        return reading.reject("folder-deep", "does not look this deep")
-    if folder.folder_is_link:
-        return reading.reject("folder-symlink", "does not follow a symlinked folder")
+    refused = refusal(folder, _loads)
+    if refused is not None:
+        return reading.reject(*refused)
     if skill.unreadable:
         return reading.reject(skill.unreadable_rule, f"cannot read the file: {skill.unreadable}")
     block = cut(skill)
     if block is None:
         rule, line = skill.why_no_block()
         return reading.reject(rule, "finds no frontmatter between two --- lines", line)
-    document = read_yaml12(block.text)
+    document = read_yaml12(block.text, skill.yaml)
     if document.fault is not None:
         rule, line = cause_of(block.text, document.fault)
         return reading.reject(rule, f"cannot read the YAML: {document.fault.problem}", block.file_line(line))
     return _read_fields(block, document, reading, skill.folder.name)
+
+
+def _loads(path: Path) -> bool:
+    """Tell whether a folder is a skill that is offered."""
+    file = path / "SKILL.md"
+    return file.is_file() and read(read_skill(SkillFolder(path, path, file.name, depth=0))).verdict != "rejects"
 
 
 def _read_fields(block: Block, document: Document, reading: Reading, folder: str) -> Reading:
