@@ -43,8 +43,15 @@ def read(skill: SkillFile) -> Reading:
     folder = skill.folder
     if folder.file_name != "SKILL.md":
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
-    if folder.file_is_link and not folder.personal:
-        reading.change("file-symlink", "reads a SKILL.md that is a symlink, though plugin validate passes over it")
+    if folder.file_is_link and folder.file.resolve().parent.parent == folder.path.parent:
+        return reading.reject("file-symlink", "keeps one only of the skills that have the same file")
+    if folder.file_is_link:
+        target = folder.file.resolve()
+        if target.name == "SKILL.md" and target.parent.parent == folder.path.parent.resolve():
+            if target.parent.name < folder.name:
+                return reading.reject("file-symlink", f"takes a file once, this one for {target.parent.name}")
+        elif not folder.personal:
+            reading.change("file-symlink", "reads a SKILL.md that is a symlink, but plugin validate passes over it")
     if folder.astray:
         return reading.reject("folder-deep", "looks for skills one folder deep")
     if skill.unreadable:
