@@ -28,7 +28,9 @@ PASSES = 8
 
 
 def mend(data: bytes, folder: str, ignored: frozenset[str] = frozenset()) -> tuple[bytes, list[str]]:
-    """Return a SKILL.md's bytes mended, and the rules that were broken. What breaks no rule stays as it is.
+    """Return a SKILL.md's bytes mended, and the rules that were broken, some with a word on how they were.
+
+    What breaks no rule stays as it is.
 
     Mending one fault may show another, so it is done until nothing is left; a file that never
     comes to rest is left alone.
@@ -86,7 +88,7 @@ def fix_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) -> I
             yield f"left {folder.file}: {hindered}"
             return
         try:
-            skill = _carry_out(mended, folder)
+            skill = _carry_out(mended, skill)
         except OSError as error:
             yield f"left {folder.file}: it cannot be written ({error.strerror or error}); mend that and try again"
             return
@@ -111,12 +113,11 @@ def plan(skill: SkillFile, marks: frozenset[str] = frozenset()) -> Plan | None:
         folder = replace(folder, file_name="SKILL.md")
     data, broken = mend(skill.data, folder.name, marks)
     wanted = new_name(folder, _name_in(data))
-    if wanted and "name-folder" not in marks and not hindrance(folder, wanted):
+    if wanted and folder.path != folder.root and "name-folder" not in marks:
         moved = replace(folder, path=folder.path.with_name(wanted))
         again, more = mend(skill.data, wanted, marks)
-        renamed = f"name-folder (the folder was {folder.name})"
-        there = Plan(SkillFile(moved, again), [*rules, renamed, *(name for name in more if name != "name-folder")])
-        if not left_over(there.skill, CLIENTS):
+        there = Plan(SkillFile(moved, again), [*rules, f"name-folder (the folder was {folder.name})", *more])
+        if not left_over(there.skill, CLIENTS) and not hindrance(folder, wanted):
             return there
     here = Plan(SkillFile(folder, data), [*rules, *broken])
     if _worse(skill, here.skill):
@@ -151,10 +152,13 @@ def _hindered(folder: SkillFolder) -> str:
     return ""
 
 
-def _carry_out(mended: Plan, folder: SkillFolder) -> SkillFile:
+def _carry_out(mended: Plan, skill: SkillFile) -> SkillFile:
     """Write the file, then rename it, then its folder: each at one stroke. Raises OSError."""
+    folder = skill.folder
     status = folder.file.stat()
-    if mended.skill.data != folder.file.read_bytes():
+    if folder.file.read_bytes() != skill.data:
+        raise OSError("somebody changed it in the meantime")
+    if mended.skill.data != skill.data:
         write_atomically(folder.file, mended.skill.data)
         with suppress(PermissionError):
             os.chown(folder.file, status.st_uid, status.st_gid)

@@ -203,3 +203,121 @@ def test_a_rule_that_the_file_leaves_out_is_not_mended(skill, run):
     folder = skill(text=text)
     run("validate", folder, "--fix", "--no-run")
     assert (folder / "SKILL.md").read_text() == text.replace("Use when: asked", '"Use when: asked"')
+
+
+def test_a_file_that_asks_to_be_left_alone_is(skill, run, tmp_path):
+    text = f"\n---\nname: other\n# skills: ignore -- written by a generator\ndescription: Use when: asked{TAIL}"
+    folder = skill(text=text)
+    wide = skill("wide", text=text.encode("utf-16"))
+    (folder / "SKILL.md").rename(folder / "skill.md")
+    assert run("validate", tmp_path / "skills", "--fix", "--no-run").stderr == ""
+    assert (folder / "skill.md").read_text() == text
+    assert (wide / "SKILL.md").read_bytes() == text.encode("utf-16")
+
+
+def test_a_read_only_file_stays_and_the_next_is_mended(skill, run, tmp_path):
+    locked, other = (skill(name, text=BROKEN["colon"]) for name in ("locked", "word-count"))
+    (locked / "SKILL.md").chmod(0o444)
+    told = run("validate", tmp_path / "skills", "--fix", "--no-run").stderr
+    assert f"left {locked}/SKILL.md: it is read-only; chmod u+w" in told
+    assert f"mended {other}/SKILL.md: yaml-colon" in told
+    assert (locked / "SKILL.md").read_bytes() == BROKEN["colon"]
+
+
+def test_a_file_that_cannot_be_written_is_told_in_a_line(skill, run, monkeypatch):
+    folder = skill(text=BROKEN["colon"])
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("skillpack.validate.fix.write_atomically", fail)
+    told = run("validate", folder, "--fix", "--no-run")
+    assert "cannot be written (No space left on device)" in told.stderr
+    assert told.exception is None or isinstance(told.exception, SystemExit)
+    assert (folder / "SKILL.md").read_bytes() == BROKEN["colon"]
+
+
+def test_an_untouched_file_keeps_its_time(skill, run):
+    folder = skill()
+    os.utime(folder / "SKILL.md", (1, 1))
+    run("validate", folder, "--fix", "--no-run")
+    assert (folder / "SKILL.md").stat().st_mtime == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "renamed"),
+    [
+        ("Word-Count", "word-count", "word-count"),
+        ("Word_Count", "Word Count", "word-count"),
+        ("计数", "word-count", "word-count"),
+        ("Word-Count", "Counter", "Word-Count"),
+        (".word-count", "word-count", ".word-count"),
+        ("计数", "计数", "计数"),
+    ],
+)
+def test_a_folder_takes_the_name_that_the_specification_asks_for(skill, run, tmp_path, folder, name, renamed):
+    skill(folder, text=f"---\nname: {name}\ndescription: {DESCRIPTION}{TAIL}")
+    result = run("validate", tmp_path / "skills", "--fix", "--no-run")
+    assert [path.name for path in (tmp_path / "skills").iterdir()] == [renamed]
+    assert (folder != renamed) == (f"the folder was {folder}" in result.stderr)
+    assert ("left" in result.stderr) == (name in ("Counter",) or folder.startswith("."))
+
+
+def test_a_folder_stays_that_is_named_elsewhere_or_would_cover_another(skill, run, tmp_path):
+    for name in ("Word_Count", "Line_Count", "Page_Count"):
+        skill(name, text=f"---\nname: {name}\ndescription: {DESCRIPTION}{TAIL}")
+    skill("line-count")
+    skill("guide", body="See [the other](../Page_Count/SKILL.md).\n", files={"line.md": "Word_Count is a skill."})
+    told = run("validate", tmp_path / "skills", "--fix", "--no-run").stderr
+    there = {path.name for path in (tmp_path / "skills").iterdir()}
+    assert there == {"word-count", "Line_Count", "Page_Count", "line-count", "guide"}
+    assert "Rename the folder to line-count; --fix does not, for there is a line-count already." in told
+    assert "Rename the folder to page-count; --fix does not, for guide/SKILL.md names it." in told
+
+
+def test_the_folder_that_was_asked_for_is_not_taken_away(skill, run):
+    folder = skill("Word_Count", text=f"---\nname: word-count\ndescription: {DESCRIPTION}{TAIL}")
+    told = run("validate", folder, "--fix", "--no-run")
+    assert "--fix does not, for it is the folder that was asked for" in told.stderr
+    assert folder.is_dir()
+
+
+LEFT = {
+    "no description": (f"---\nname: word-count{TAIL}", "Write what the skill does"),
+    "two descriptions": (f"{HEAD}One\ndescription: Two{TAIL}", "Decide which description is meant"),
+    "too long": (f"{HEAD}{'x' * 1025}{TAIL}", "Shorten the description from 1,025 characters to 1,024."),
+    "compatibility too long": (f"{HEAD}Text\ncompatibility: {'x' * 501}{TAIL}", "Shorten the compatibility from 501"),
+    "no frontmatter": ("# Title\n", "Begin the file with `---`"),
+    "a text for metadata": (f"{HEAD}Text\nmetadata: hello{TAIL}", "`key: value` lines below `metadata:`"),
+    "a key of Claude Code": (f"{HEAD}Text\nmodel: opus\nversion: 1{TAIL}", "Keep model (the model that the skill"),
+    "a key twice": (f"{HEAD}Text\nx: 1\nx: 2{TAIL}", "Decide which x is meant"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_only_a_person_can_know_is_left_and_told_in_one_line(case, skill, run):
+    text, advice = LEFT[case]
+    folder = skill(text=text)
+    told = run("validate", folder, "--fix", "--no-run").stderr.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith(f"left {folder}/SKILL.md: ")
+    assert advice in told[0]
+    assert (folder / "SKILL.md").read_text() == text
+
+
+def test_what_is_left_is_told_for_the_chosen_client_only(skill, run):
+    folder = skill(text=LEFT["a key of Claude Code"][0])
+    assert run("validate", folder, "--fix", "--no-run", "--client", "codex").stderr == ""
+
+
+@pytest.mark.parametrize("other", ["Текст об этом", "你好世界"])
+def test_bytes_of_another_script_are_not_taken_for_western_letters(other):
+    data = f"{HEAD}{other}{TAIL}".encode("cp1251" if other < "Ҁ" else "gbk")
+    assert mend(data, "word-count") == (data, [])
+
+
+def test_a_changed_name_and_a_moved_key_are_told(skill, run):
+    folder = skill(text=f"---\nname: counter\ndescription: {DESCRIPTION}\nversion: 1.0{TAIL}")
+    told = run("validate", folder, "--fix", "--no-run").stderr
+    assert "name-folder (was counter), key-unknown (version to metadata)" in told
+    assert 'metadata:\n  version: "1.0"\n---' in (folder / "SKILL.md").read_text()

@@ -13,6 +13,9 @@ MAX_NODES, MAX_DEPTH = 1000, 20
 """How large a value may be that is written anew: aliases may multiply what looks small."""
 
 _PROPERTY = re.compile(r"[&!]\S*(?:[ \t]+|(?=\n|$))")
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_NO_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+"""Words that some version of YAML takes for something else."""
 _DASHES = re.compile(r"-{3,}")
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
@@ -29,17 +32,24 @@ class Edit:
     end: int
     new: str
     rule: str
+    note: str = ""
+    """What the user should hear of it beyond the rule."""
+
+    @property
+    def told(self) -> str:
+        """The rule, with the note in parentheses."""
+        return f"{self.rule} ({self.note})" if self.note else self.rule
 
 
 def apply(text: str, edits: Iterable[Edit]) -> tuple[str, list[str]]:
-    """Return the text after the edits, and the rules they mend; of two that overlap the later one is left out."""
+    """Return the text after the edits, and what was mended; of two that overlap the later one is left out."""
     rules: list[str] = []
     limit = len(text) + 1
     for edit in sorted(edits, reverse=True):
         if edit.end <= limit:
             text = text[: edit.start] + edit.new + text[edit.end :]
             limit = edit.start
-            rules.append(edit.rule)
+            rules.append(edit.told)
     return text, rules[::-1]
 
 
@@ -93,6 +103,12 @@ def inline(text: str, node: Node) -> str:
     return source if same else quoted(node.value)
 
 
+def _key(text: str, node: Node) -> str:
+    """Return a key without the quotes that JSON asks for, where it is a word."""
+    bare = _WORD.fullmatch(node.value) and node.value.lower() not in _NO_WORDS
+    return node.value if bare else inline(text, node)
+
+
 def block_lines(document: Document, node: Node, indent: int, depth: int = 0) -> Iterator[str]:
     """Yield the lines of a list or mapping in block style, aliases written out. Raises TooLarge."""
     if depth > MAX_DEPTH:
@@ -108,7 +124,7 @@ def block_lines(document: Document, node: Node, indent: int, depth: int = 0) -> 
             yield from lines[1:]
     for key, value in node.pairs:
         value = document.resolve(value)
-        name = inline(text, document.resolve(key))
+        name = _key(text, document.resolve(key))
         if value.kind == "scalar":
             yield f"{pad}{name}: {inline(text, value)}" if value.value or value.style else f"{pad}{name}:"
         else:

@@ -48,12 +48,13 @@ def mend_name(document: Document, folder: str) -> list[Edit]:
         rule = "name-space"
     else:
         return []
-    return [_replaced(document.text, *found, text, rule)]
+    note = f"was {' '.join(written.split())}" if rule == "name-folder" else ""
+    return [_replaced(document.text, *found, text, rule, note)]
 
 
-def _replaced(text: str, key: Node, value: Node, new: str, rule: str) -> Edit:
+def _replaced(text: str, key: Node, value: Node, new: str, rule: str, note: str = "") -> Edit:
     """Return the edit that puts a one-line value behind a key's colon, in the place of whatever stands there."""
-    return Edit(_colon(text, key), max(content_end(text, value), _colon(text, key)), f" {new}", rule)
+    return Edit(_colon(text, key), max(content_end(text, value), _colon(text, key)), f" {new}", rule, note)
 
 
 def _colon(text: str, key: Node) -> int:

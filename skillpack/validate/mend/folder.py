@@ -16,6 +16,10 @@ MAX_FILES, MAX_BYTES = 5000, 1 << 20
 _TEXTS = frozenset({".md", ".json", ".yaml", ".yml", ".toml", ".txt", ".py", ".sh", ".js", ".ts", ""})
 
 
+class TooMany(Exception):
+    """There are more files than are searched."""
+
+
 def new_name(folder: SkillFolder, name: str) -> str:
     """Return what the folder is to be called so that every client takes it, or "" if it may stay or nobody knows.
 
@@ -27,23 +31,30 @@ def new_name(folder: SkillFolder, name: str) -> str:
 
 def hindrance(folder: SkillFolder, wanted: str) -> str:
     """Return why the folder must not be renamed by a program, or "" if nothing stands in the way."""
-    if folder.depth == 0:
+    if folder.path == folder.root:
         return "it is the folder that was asked for"
     if folder.folder_is_link:
         return "it is a symlink"
     target = folder.path.with_name(wanted)
     if os.path.lexists(target) and not target.samefile(folder.path):
         return f"there is a {wanted} already"
-    named = next(_mentions(folder), None)
+    try:
+        named = next(_mentions(folder), None)
+    except TooMany:
+        return f"there are more than {MAX_FILES:,} files that may name it"
     return f"{named} names it" if named else ""
 
 
 def _mentions(folder: SkillFolder) -> Iterator[str]:
-    """Yield the files below the search's root, and the manifests beside it, that name the folder in a path."""
+    """Yield the files and links below the search's root, and manifests beside it, that name the folder in a path."""
     pattern = re.compile(rf"[/\\]{re.escape(folder.name)}(?![\w-])|(?<![\w./-]){re.escape(folder.name)}[/\\]")
     for path in _texts(folder.root):
         try:
-            if path.stat().st_size <= MAX_BYTES and pattern.search(path.read_text(encoding="utf-8", errors="replace")):
+            if path.is_symlink():
+                text = f"/{os.readlink(path)}"  # noqa: PTH115 - as it is written
+            else:
+                text = path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= MAX_BYTES else ""
+            if pattern.search(text):
                 yield os.path.relpath(path, folder.root)
         except OSError:
             continue
@@ -55,9 +66,10 @@ def _texts(root: Path) -> Iterator[Path]:
     count = 0
     for place, folders, files in os.walk(root):
         folders[:] = [folder for folder in folders if folder not in SKIPPED]
-        for file in files:
+        for name in (*folders, *files):
             count += 1
             if count > MAX_FILES:
-                return
-            if os.path.splitext(file)[1].lower() in _TEXTS:  # noqa: PTH122 - of thousands of names
-                yield Path(place, file)
+                raise TooMany
+            path = Path(place, name)
+            if path.is_symlink() or (name in files and path.suffix.lower() in _TEXTS):
+                yield path

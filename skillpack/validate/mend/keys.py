@@ -100,12 +100,13 @@ def mend_unknown(document: Document, folder: str) -> list[Edit]:
     lines = "".join(
         line + "\n" for key, value in moved if key.value not in inner for line in _moved(text, key, value, indent)
     )
-    edits = [Edit(*line_span(text, key, value), "", "key-unknown") for key, value in moved]
+    edits = [Edit(*line_span(text, key, value), "", "key-unknown", f"{key.value} to metadata") for key, value in moved]
     if metadata is None:
-        return [*edits, Edit(len(text), len(text), f"{' ' * root.column}metadata:\n{lines}", "key-unknown")]
+        added = Edit(len(text), len(text), f"{' ' * root.column}metadata:\n{lines}", "key-unknown", edits[-1].note)
+        return [*edits, added]
     last = metadata.pairs[-1] if metadata.pairs else next(pair for pair in root.pairs if pair[1] is metadata)
     end = line_span(text, *last)[1]
-    return [*edits, Edit(end, end, lines, "key-unknown")]
+    return [*edits, Edit(end, end, lines, "key-unknown", edits[-1].note)]
 
 
 def _moved(text: str, key: Node, value: Node, indent: int) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.clients.reading import Reading
-from skillpack.validate.clients.spec import KEYS
+from skillpack.validate.clients.spec import KEYS, MAX_COMPATIBILITY, MAX_DESCRIPTION
 from skillpack.validate.mend.folder import hindrance, new_name
 from skillpack.validate.mend.keys import claude_keys
 from skillpack.validate.rules import SEVERITIES, rule
@@ -15,6 +15,12 @@ from skillpack.validate.tree import Document
 
 LOADS, CHANGES, LOST, REJECTS = range(4)
 """How well a client does with a skill, best first; lost is a slash command that no model hears of."""
+
+_LIMITS = {
+    "description-length": ("description", MAX_DESCRIPTION),
+    "compatibility": ("compatibility", MAX_COMPATIBILITY),
+}
+"""The field that a rule limits, and to how many characters."""
 
 _BY_WISH = frozenset({"model-invocation", "metadata-internal"})
 """Rules under which a client leaves a skill out because its author asks for it."""
@@ -53,7 +59,14 @@ def _advice(name: str, skill: SkillFile) -> str:
         node = document.value("name")
         wanted = new_name(skill.folder, node.value if node is not None and node.kind == "scalar" else "")
         if wanted:
-            return f"Rename the folder to {wanted}; --fix does not, for {hindrance(skill.folder, wanted)}."
+            why = hindrance(skill.folder, wanted)
+            return (
+                f"Rename the folder to {wanted}; --fix does {f'not, for {why}' if why else 'when the rest is mended'}."
+            )
+    limit = _LIMITS.get(name)
+    field = document.value(limit[0]) if limit else None
+    if limit and field is not None and field.kind == "scalar" and len(field.value) > limit[1]:
+        return f"Shorten the {limit[0]} from {len(field.value):,} characters to {limit[1]:,}."
     return rule(name).mend
 
 
