@@ -14,7 +14,7 @@ from skillpack.validate.clients import CLIENTS, read_all
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.discover import SkillFolder
 from skillpack.validate.outcome import Outcome
-from skillpack.validate.problems import Problem, SkillReport, problem
+from skillpack.validate.problems import Problem, SkillReport, left_out, problem
 from skillpack.validate.rules import rule
 from skillpack.validate.source import read_skill
 
@@ -95,14 +95,14 @@ def client_problems(readings: dict[str, Reading], file: str) -> Iterator[Problem
 
 def _sift(problems: Iterable[Problem], skill: Skill) -> tuple[list[Problem], int]:
     """Return the problems that their files do not ask to be left out, gravest first, and how many were."""
-    kept, left_out = [], 0
+    kept, suppressed = [], 0
     for found in dict.fromkeys(problems):
         marks = skill.ignored(found.file)
-        if marks and (found.rule in marks or "*" in marks):
-            left_out += 1
+        if marks and left_out(found.rule, marks):
+            suppressed += 1
         else:
             kept.append(found)
-    return sorted(_few_alike(kept), key=Problem.order), left_out
+    return sorted(_few_alike(kept), key=Problem.order), suppressed
 
 
 def _few_alike(problems: Sequence[Problem]) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 import jinja2
+import yaml
 
 from skillpack.files import write_atomically
 from skillpack.script import NO, YES, Command, run
@@ -19,9 +20,10 @@ def pages() -> dict[str, str]:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=False,
     )
+    measured = yaml.safe_load((Path(__file__).parent / "measured.yaml").read_text(encoding="utf-8"))
     page = environment.get_template("rule.md.j2")
-    rendered = {f"{rule.id}.md": page.render(rule=rule) for rule in rules().values()}
-    rendered["README.md"] = environment.get_template("rules.md.j2").render(rules=rules().values())
+    rendered = {f"{rule.id}.md": page.render(rule=rule, measured=measured) for rule in rules().values()}
+    rendered["README.md"] = environment.get_template("rules.md.j2").render(rules=rules().values(), measured=measured)
     return {name: text.rstrip() + "\n" for name, text in rendered.items()}
 
 

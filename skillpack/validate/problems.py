@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +70,7 @@ class SkillReport:
         """Add a problem, unless SKILL.md asks for it to be left out; ``mend`` tells more than the rule does."""
         if mend:
             found = replace(found, fix=mend)
-        if self.ignored & {found.rule, "*"}:
+        if left_out(found.rule, self.ignored):
             self.suppressed += 1
         else:
             self.problems = sorted([*self.problems, found], key=Problem.order)
@@ -79,18 +81,29 @@ class SkillReport:
         return any(found.severity in grave for found in self.problems)
 
 
-_MARK = re.compile(r"(?:#|<!--|//)[ \t]*skills:[ \t]*ignore\b(?P<rules>[^\n>]*)")
+_MARK = re.compile(r"(?:#|<!--|//|/\*)[ \t]{0,9}skills:[ \t]{0,9}ignore\b(?P<rules>[^\n>]{0,500})")
+_WHY = re.compile(r"\s(?:--|—|–|-)\s|-->|\*/")
+MAX_MARKS = 100
+
+
+def marks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each mark of a text: its line (from 1), and what it names; nothing named is every rule.
+
+    A mark is a comment ``# skills: ignore RULE, RULE -- why`` (or ``<!-- … -->``, ``//``, ``/* … */``) anywhere.
+    """
+    if "skills:" not in text:
+        return
+    for match in islice(_MARK.finditer(text), MAX_MARKS):
+        named = re.findall(r"[a-z][a-z0-9-]*", _WHY.split(match["rules"], maxsplit=1)[0])
+        yield text.count("\n", 0, match.start()) + 1, named
 
 
 def ignored(text: str) -> frozenset[str] | None:
-    """Return the rules that a file asks to be left out, ``{"*"}`` for all, or None.
-
-    The mark is a comment ``# skills: ignore RULE, RULE -- why`` (or ``<!-- … -->``) anywhere in the file.
-    """
-    if "skills:" not in text:
-        return None
-    found: set[str] = set()
-    for match in _MARK.finditer(text):
-        named = re.findall(r"[a-z][a-z0-9-]*", match["rules"].partition(" -- ")[0])
-        found.update(named or ["*"])
+    """Return the rules that a file asks to be left out, ``{"*"}`` for all, or None."""
+    found = {name for _, named in marks(text) for name in named or ["*"]}
     return frozenset(found) or None
+
+
+def left_out(rule: str, ignored: frozenset[str]) -> bool:
+    """Tell whether a rule is among those that are ignored. What is about safety must be named to be left out."""
+    return rule in ignored or ("*" in ignored and not rule.startswith("safety-"))

@@ -15,12 +15,10 @@ import yaml
 
 from skillpack.validate.checks.commands import SHELLS
 from skillpack.validate.checks.markdown import code_spans, scan
-from skillpack.validate.checks.skill import Skill
+from skillpack.validate.checks.skill import PROSE, SCRIPTS, Skill
 from skillpack.validate.problems import Problem, problem
 
 _PATH = Path(__file__).parent.parent / "safety.yaml"
-_SCRIPT = (".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".ps1", ".bat")
-_PROSE = (".md", ".mdx", ".txt")
 _HIDDEN = re.compile(
     "[\u202a-\u202e\u2066-\u2069]"  # bidirectional controls
     "|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+"  # tags, but for flags
@@ -103,14 +101,11 @@ def _joined(lines: str, flags: int = 0) -> re.Pattern[str]:
 def check(skill: Skill) -> Iterator[Problem]:
     """Yield the findings in SKILL.md and the skill's other text files, one for each rule and file."""
     said = skill.field("description") + "\n" + skill.field("compatibility")
-    for file in dict.fromkeys((skill.folder.file_name, *skill.folder.files)):
-        script = file.endswith(_SCRIPT)
-        if not script and not file.endswith((*_PROSE, ".json", ".yaml", ".yml", ".toml", ".cfg", ".env")):
-            continue
+    for file in skill.text_files:
         text = skill.text(file)
         yield from _check_hidden(file, text)
         yield from _check_signatures(skill, file, text, said)
-        if script:
+        if file.endswith(SCRIPTS):
             yield from _check_network(skill, file, text)
 
 
@@ -124,7 +119,7 @@ def _check_hidden(file: str, text: str) -> Iterator[Problem]:
 
 
 def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator[Problem]:
-    script, prose = file.endswith(_SCRIPT), file.endswith(_PROSE)
+    script, prose = file.endswith(SCRIPTS), file.endswith(PROSE)
     for signature in signatures():
         if not any(map(text.__contains__, signature.hint)):
             continue

@@ -10,6 +10,9 @@ from skillpack.validate.problems import ignored
 from skillpack.validate.source import BOM, SkillFile
 from skillpack.validate.tree import Document, Node
 
+PROSE = (".md", ".mdx", ".txt")
+SCRIPTS = (".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".ps1", ".bat")
+DATA = (".json", ".yaml", ".yml", ".toml", ".cfg", ".env")
 MAX_TEXT = 1 << 20
 """A file of a skill beyond this size is not read by the checks."""
 
@@ -84,6 +87,12 @@ class Skill:
                 found.add(file)
                 file = posixpath.dirname(file)
         return frozenset(found)
+
+    @cached_property
+    def text_files(self) -> list[str]:
+        """SKILL.md and the files that are prose, scripts or data by their names."""
+        others = (file for file in self.folder.files if file.endswith((*PROSE, *SCRIPTS, *DATA)))
+        return list(dict.fromkeys((self.folder.file_name, *others)))
 
     @cached_property
     def by_name(self) -> dict[str, list[str]]:
