@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 RAY_PREFIX = re.compile(r"^\s*\((?P<actor>[\w.:-]+(?:\([^()]*\))?) (?:pid=\d+)(?:, ip=[^()\s]+)?\) ?")
 RAY_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
-HEAD = re.compile(r"step:(\d+)(?= - |$)")
+HEAD = re.compile(r"step:(\d{1,18})(?= - |$)")  # what an int64 holds
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)"
 IN_A_KEY = re.compile(r"[\w/@.\-]$")
 RAN_INTO = re.compile(rf"(?::{NUMBER}|(?:^|\s)\d+(?:/\d+)?)$", re.IGNORECASE)

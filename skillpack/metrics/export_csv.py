@@ -112,7 +112,7 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
-    """Read block by block while the download goes on; raises ArrowInvalid at a cell that is no number.
+    """Read block by block while the download goes on; raises ArrowInvalid at a cell, or a step, that is no number.
 
     A block ends with a line: below the header there are only numbers, so no line break is quoted.
     It is small enough for a processor's cache; several files, not blocks, are read side by side.
@@ -143,7 +143,7 @@ def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
     blocks = [arrow_csv.read_csv(pyarrow.BufferReader(lines), **how) for lines in body.blocks()]
     table = pyarrow.concat_tables(blocks) if blocks else schema.empty_table()
     body.check_length()
-    steps = _array(table["c0"])[0].astype("int64")
+    steps = _whole(_array(table["c0"])[0])
     export = Export(without_column=[key for key in keys if key not in places])
     for key, (value, stamp) in places.items():
         export.series[key] = _series(key, steps, table[names[value]], table[names[stamp]] if stamp else None)
@@ -152,6 +152,16 @@ def _parse(body: _Body, experiment: str, keys: Sequence[str]) -> Export:
     if ragged:
         export.cut = f"a row has {ragged[-1]} of {len(header)} columns: the file is cut off or broken"
     return export
+
+
+def _whole(steps: Any) -> Any:
+    """Return steps as int64. Raises ArrowInvalid for one that is blank, no whole number or too large."""
+    import numpy
+    import pyarrow
+
+    if not (numpy.isfinite(steps) & (steps == numpy.trunc(steps)) & (abs(steps) < 2**63)).all():
+        raise pyarrow.ArrowInvalid("a step is no whole number")
+    return steps.astype("int64")
 
 
 def _series(key: str, steps: Any, values: Any, stamps: Any) -> Series:
@@ -190,16 +200,16 @@ def _parse_tolerant(body: _Body, experiment: str, keys: Sequence[str]) -> Export
         if len(row) != len(header):
             export.cut = f"a row has {len(row)} of {len(header)} columns: the file is cut off or broken"
             continue
-        step = _to_float(row[0])
+        step = _to_step(row[0])
         for key, (value, stamp) in places.items():
             if row[value] in ABSENT:
                 continue
             number = _to_float(row[value])
-            if step is None or number is None or step != int(step):
+            if step is None or number is None:
                 bad[key].append(f"{row[value]!r} at step {row[0]}")
             else:
                 time = _to_float(row[stamp]) if stamp else None
-                points[key].add(int(step), number, math.nan if time is None else time)
+                points[key].add(step, number, math.nan if time is None else time)
     body.check_length()
     export.series = {key: collected.series(key) for key, collected in points.items()}
     export.unreadable = {
@@ -221,6 +231,12 @@ def _to_float(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def _to_step(text: str) -> int | None:
+    """Return a whole number that an int64 holds, or None."""
+    number = _to_float(text)
+    return int(number) if number is not None and number.is_integer() and abs(number) < 2**63 else None
 
 
 def _line_end(text: bytes) -> int:

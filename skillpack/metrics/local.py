@@ -202,7 +202,7 @@ def _read_v1(records: _Records) -> tuple[Curves, dict[str, Any]]:
             elif kind == "Footer":
                 meta["state"] = "FINISHED" if data.get("success") else "CRASHED"
                 meta["finished"] = data.get("create_time")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             records.broken = "a record cannot be decoded: what follows is lost"
             break
     return points, meta
@@ -251,9 +251,9 @@ def _read_board(folder: Path) -> tuple[Curves, dict[str, Any]]:
                 try:
                     entry = json.loads(line)
                     point = (int(entry["index"]), float(entry["data"]), _ms(entry.get("create_time")))
-                except (ValueError, KeyError, TypeError):
+                    points[f"logs/{tag.name}"].add(*point)
+                except (ValueError, KeyError, TypeError, OverflowError):
                     continue  # an unfinished last line, or an entry that is no number
-                points[f"logs/{tag.name}"].add(*point)
     meta = {"source": str(folder), "name": folder.name, "run_id": folder.name.rpartition("-")[2]}
     return points, {**meta, "path": "logs/ of local mode (keys are numbers)", "config": _config(folder)}
 

@@ -69,7 +69,10 @@ def parse_place(text: str, *, host: str | None = None) -> Place:
     link = _find_link(text)
     if link is None:
         return _from_path(text.strip().strip("`<>\"'"), host or CLOUD_WEB, text)
-    parts = urlsplit(link)
+    try:
+        parts = urlsplit(link)
+    except ValueError as error:
+        raise BadInput(f"{link[:200]!r} is no address: {error}", expected=EXPECTED) from None
     wrapped = parse_qs(parts.query).get("target") or parse_qs(parts.query).get("url")
     if wrapped and not parts.path.startswith("/@") and wrapped[0].startswith("http"):
         return parse_place(wrapped[0], host=host)

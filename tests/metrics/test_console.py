@@ -99,7 +99,8 @@ def test_lines_that_would_take_for_ever(lines: list[str]) -> None:
 
 
 def test_no_metric_lines() -> None:
-    assert list(iter_steps(["hello", "step:", "step:1", "step: 1 - a: 2", ""])) == []
+    beyond_int64 = "step:99999999999999999999 - a:1.0"
+    assert list(iter_steps(["hello", "step:", "step:1", "step: 1 - a: 2", beyond_int64, ""])) == []
 
 
 def test_a_frame_merges_validation_and_resumed_steps(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_under_another_experiment_s_name_it_is_right_or_refused(
         assert {key: names[value] for key, (value, _) in found.items()} == {key: f"{other}-{key}_step" for key in there}
 
 
+@pytest.mark.parametrize("step", ["", "nan", "inf", "1.5", "1e30"])
+def test_a_step_that_is_no_whole_number_is_told_and_left_out(server: FakeSwanLab, step: str) -> None:
+    export = read(server, f"step,run-x_step\n0,1\n{step},2\n3,4\n", "x")
+    assert export.series["x"].steps.tolist() == [0, 3]
+    assert export.unreadable["x"] == f"1 cells are not numbers, the first is '2' at step {step}"
+
+
 def test_headers_of_other_shapes() -> None:
     assert match_columns(["step", "x", "x_timestamp", "y"], "run", ["y", "x"]) == {"y": (3, None), "x": (1, 2)}
     with pytest.raises(CallFailed, match="twice"):

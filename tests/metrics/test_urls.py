@@ -77,6 +77,7 @@ WRONG = {
     "https://swanlab.cn/@u%20v/p/runs/x": "is not a user name",
     "https://swanlab.cn/@u/p%20q/runs/x": "is not a project name",
     "http://h:99999/@u/p/runs/x": "not a host",
+    "http://[/@u/p/runs/x": "is no address",
     "the reward curve": "no run or project in",
     "a/b/c/d": "no run or project in",
     "": "no run or project in",
