@@ -40,7 +40,7 @@ def fit_report(
     ``available_kv_gib`` is what the engine's log calls the available KV cache memory; without it
     the memory is estimated from the GPU's. Raises BadInput if the model's shape is unknown.
     """
-    shape = _shape(model or inputs.value(MODEL_PATH))
+    shape = _shape(model or str(inputs.value(MODEL_PATH) or ""))
     assumed = [] if shape.known == keys.KNOWN else [_table_assumption(shape)]
     serving = Serving(
         max_model_len=_needed(inputs, keys.MAX_MODEL_LEN),
@@ -48,7 +48,7 @@ def fit_report(
         kv_dtype=kv_dtype,
         block_size=block_size,
     )
-    utilization = inputs.value(keys.GPU_MEMORY_UTILIZATION)
+    utilization = _utilization(inputs)
     available = None if available_kv_gib is None else available_kv_gib * GIB
     if available is None:
         available = _available(shape, serving, gpu_memory_gib, utilization, weight_bytes)
@@ -104,7 +104,7 @@ def with_kv_cache(
     return Inputs({keys.KV_SEQUENCES: item}).over(inputs)
 
 
-def _shape(model: str | None) -> ModelShape:
+def _shape(model: str) -> ModelShape:
     hint = "--model PATH/TO/config.json, or a name such as Qwen/Qwen2.5-7B-Instruct"
     if not model:
         raise BadInput("no model is named", expected="a model whose shape is known", hint=hint)
@@ -142,10 +142,25 @@ def _training(inputs: Inputs) -> Training | None:
     return Training(
         gpus=gpus * (nodes or 1),
         tokens=tokens,
-        lora_rank=inputs.value(LORA_RANK) or 0,
+        lora_rank=_lora_rank(inputs),
         param_offload=bool(inputs.value(PARAM_OFFLOAD)),
         optimizer_offload=bool(inputs.value(OPTIMIZER_OFFLOAD)),
     )
+
+
+def _lora_rank(inputs: Inputs) -> int:
+    rank = inputs.value(LORA_RANK) or 0
+    if not isinstance(rank, int) or rank < 0:
+        raise BadInput(f"{LORA_RANK} is {rank!r} ({inputs[LORA_RANK].source})", expected="a whole number, 0 for none")
+    return rank
+
+
+def _utilization(inputs: Inputs) -> float | None:
+    share = inputs.value(keys.GPU_MEMORY_UTILIZATION)
+    if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+        source = inputs[keys.GPU_MEMORY_UTILIZATION].source
+        raise BadInput(f"{keys.GPU_MEMORY_UTILIZATION} is {share!r} ({source})", expected="a number above 0, 1 at most")
+    return share
 
 
 def _micro_batch(shape: ModelShape, training: Training | None, gpu_memory_gib: float | None) -> int | None:

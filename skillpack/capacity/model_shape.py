@@ -124,9 +124,12 @@ def _read_config(path: Path) -> ModelShape:
 
 
 def _from_config(config: Mapping[str, Any], name: str, source: str, known: str) -> ModelShape:
-    """Return the shape that a Hugging Face configuration describes."""
+    """Return the shape that a Hugging Face configuration describes. Raises KeyError, TypeError or ValueError."""
     text = {**config, **(config.get("thinker_config") or {})}
     text = {**text, **(text.get("text_config") or {})}
+    for size in ("num_attention_heads", "hidden_size", "num_hidden_layers"):
+        if int(text[size]) < 1:
+            raise ValueError(f"{size} is {text[size]}; it must be at least 1")
     heads, hidden = int(text["num_attention_heads"]), int(text["hidden_size"])
     shape = ModelShape(
         name=name,
@@ -135,20 +138,24 @@ def _from_config(config: Mapping[str, Any], name: str, source: str, known: str) 
         kv_heads=int(text.get("num_key_value_heads") or heads),
         head_dim=int(text.get("head_dim") or hidden // heads),
         hidden=hidden,
-        vocab=text.get("vocab_size"),
-        intermediate=text.get("intermediate_size"),
+        vocab=_whole(text.get("vocab_size")),
+        intermediate=_whole(text.get("intermediate_size")),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
         params=text.get("params"),
         kv_lora_rank=int(text.get("kv_lora_rank") or 0),
         qk_rope_head_dim=int(text.get("qk_rope_head_dim") or 0),
-        window=text.get("sliding_window"),
-        chunk=text.get("attention_chunk_size"),
+        window=_whole(text.get("sliding_window")),
+        chunk=_whole(text.get("attention_chunk_size")),
         linear=_linear(text),
         source=source,
         known=known,
         experts=int(text.get("num_experts") or text.get("num_local_experts") or text.get("n_routed_experts") or 0),
     )
     return shape if shape.params is not None else replace(shape, params=count_parameters(shape, text))
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def _layers(text: Mapping[str, Any]) -> dict[str, int]:

@@ -267,7 +267,9 @@ def test_fit_reads_a_config_json_and_refuses_as_the_engine_would(job: Path) -> N
         ("[]", "not an object"),
         ("{", "cannot be read"),
         ("{}", "num_attention_heads"),
-        ('{"num_attention_heads": 0}', ""),
+        ('{"num_attention_heads": 0}', "num_attention_heads is 0"),
+        ('{"num_attention_heads": 4, "hidden_size": 8, "num_hidden_layers": 0}', "num_hidden_layers is 0"),
+        ('{"num_attention_heads": 4, "hidden_size": 8, "num_hidden_layers": 2, "sliding_window": "x"}', "'x'"),
     ],
 )
 def test_a_config_json_that_is_none_is_code_2(job: Path, content: str, said: str) -> None:
@@ -276,6 +278,21 @@ def test_a_config_json_that_is_none_is_code_2(job: Path, content: str, said: str
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("ajet.rollout.gpu_memory_utilization=.nan", "gpu_memory_utilization is nan"),
+        ("ajet.rollout.gpu_memory_utilization=most", "gpu_memory_utilization is 'most'"),
+        ("ajet.lora.lora_rank=high", "lora_rank is 'high'"),
+        ("ajet.model.path=5", "the shape of 5 is unknown"),
+    ],
+)
+def test_a_setting_of_another_type_is_code_2(job: Path, setting: str, said: str) -> None:
+    done = run_script("fit", "job.yaml", "--gpu-memory-gib", "80", "--set", setting, cwd=job)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert said in done.stderr
 
 
 def test_an_unknown_model_is_code_2(job: Path) -> None:
