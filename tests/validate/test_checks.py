@@ -343,3 +343,29 @@ def test_fenced_blocks_are_those_of_commonmark(blocks):
     expected = [(token.map[0] + 1, token.info, token.content.rstrip()) for token in fences if token.map]
     found = [(code.line, code.language, "\n".join(code.lines).rstrip()) for code in scan(text).codes]
     assert found == expected
+
+
+MARKS = {
+    "# skills: ignore safety-kill-name -- ours": [],
+    "<!-- skills: ignore safety-kill-name, key-unknown -- ours -->": [],
+    "<!-- skills: ignore safety-kill-name — ours -->": [],
+    "// skills:ignore safety-kill-name": [],
+    "# skills: ignore": ["safety-kill-name"],
+    "# skills: ignore safety-kil-name -- ours": ["ignore-unknown", "safety-kill-name"],
+    "# skills: ignore link-missing": ["safety-kill-name"],
+    "The word skills: ignore me.": ["safety-kill-name"],
+}
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_leaves_out_what_it_names_and_safety_only_by_name(mark, skill, validate):
+    [report] = validate(skill(body=f"{mark}\n\n```bash\npkill -f trainer\n```\n"))["skills"]
+    assert sorted(problem["rule"] for problem in report["problems"]) == MARKS[mark]
+    assert report["suppressed"] == (not MARKS[mark])
+
+
+def test_a_rule_broken_very_often_in_a_file_is_told_a_hundred_times(skill, validate):
+    body = "".join(f"[x](references/none{number}.md)\n" for number in range(250))
+    [report] = validate(skill(body=body))["skills"]
+    assert len(report["problems"]) == 100
+    assert report["problems"][-1]["message"].endswith("(and 150 more under this rule)")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import jsonschema
@@ -90,6 +94,64 @@ def test_the_text_names_file_and_line_and_has_no_colours_for_a_pipe(skill, run):
     assert output.splitlines()[-1] == "1 skill, 1 failed"
 
 
+def test_errors_of_all_skills_stand_before_warnings_and_a_mend_is_told_once(skill, run, tmp_path):
+    skill("a", body="```bash\npkill -f x\n```\n")
+    skill("b", body="[x](references/none.md) [y](references/nothing.md)\n")
+    lines = run("validate", tmp_path / "skills", "--no-run").stdout.splitlines()
+    told = [line.split(": ")[1].split()[0] for line in lines if ".md:" in line and "skills/" in line]
+    assert told == ["error", "error", "warn", "warn", "warn"]
+    assert sum("Correct the path" in line for line in lines) == 1
+
+
+def test_of_many_skills_the_table_shows_those_that_fail_and_sums_up_the_rest(skill, run, tmp_path):
+    for number in range(30):
+        skill(
+            f"good-{number}",
+            description=f'"Counts kind {number} of {"abcdefgh"[number % 8] * number} words. Use when asked."',
+        )
+    for number in range(80):
+        skill(f"bad-{number}", text=f"---\nname: other\ndescription: {number}\n---\n\nText.\n")
+    lines = run("validate", tmp_path / "skills", "--no-run").stdout.splitlines()
+    table = lines[next(index for index, line in enumerate(lines) if line.startswith("skill ")) :]
+    assert len(table) < 90
+    assert not any(line.startswith("good-") for line in table)
+    assert any("and 20 more that fail" in line for line in table)
+    [sums] = [line for line in table if line.startswith("all 110 skills")]
+    assert "30/0/80" in sums
+    assert any(line.split()[1:] == ["error", "description-type"] for line in table)
+    assert table[-1] == "110 skills, 80 failed"
+
+
+def test_no_color_keeps_colours_out_of_a_terminal(skill, tmp_path):
+    def colours(**env: str) -> bool:
+        master, slave = pty.openpty()
+        command = [
+            sys.executable,
+            "-c",
+            "from skillpack.cli import main; main()",
+            "validate",
+            str(tmp_path / "skills"),
+            "--no-run",
+        ]
+        done = subprocess.run(command, stdout=slave, env={**os.environ, "TERM": "xterm", **env}, check=False)
+        output = os.read(master, 1 << 16)
+        os.close(slave)
+        os.close(master)
+        assert done.returncode == 0
+        assert b"word-count" in output
+        return b"\x1b[" in output
+
+    skill()
+    assert colours(NO_COLOR="")
+    assert not colours(NO_COLOR="1")
+
+
+def test_an_unknown_client_is_told_which_there_are(skill, run):
+    result = run("validate", skill(), "--client", "copilot")
+    assert result.exit_code == 2
+    assert "npx-skills" in result.stderr
+
+
 def test_sarif_has_a_result_with_place_and_rule_for_each_problem(skill, run, tmp_path, monkeypatch):
     skill(text=COLON)
     monkeypatch.chdir(tmp_path)
@@ -110,11 +172,29 @@ def test_github_annotations_escape_what_would_end_them(skill, run, tmp_path, mon
     assert any("file=skills/a%2Cb/SKILL.md,line=3,title=yaml-colon::" in line for line in lines)
 
 
+def test_sarif_has_what_the_standard_requires_and_one_fingerprint_for_each_problem(skill, run, tmp_path):
+    body = "[a](references/one.md) [b](references/two.md)\n```bash\npkill -f x\n```\n"
+    skill(fields="version: one\n", body=body)
+    log = json.loads(run("validate", tmp_path / "skills", "--no-run", "--sarif", "-").stdout)
+    assert log["version"] == "2.1.0"
+    [one] = log["runs"]
+    levels = {rule["id"]: rule["defaultConfiguration"]["level"] for rule in one["tool"]["driver"]["rules"]}
+    assert len(levels) == len(one["tool"]["driver"]["rules"]) == 3
+    for result in one["results"]:
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].startswith("file:///")
+    prints = {tuple(result["partialFingerprints"].values()) for result in one["results"]}
+    assert len(prints) == len(one["results"]) == 4
+
+
 def test_junit_counts_a_failed_skill(skill, run, tmp_path):
     skill("good")
     skill("bad", text=COLON.replace("Counts", "Co\x07unts"))
     run("validate", tmp_path / "skills", "--no-run", "--junit", tmp_path / "out.xml")
-    suites = {suite.get("name"): suite for suite in ElementTree.parse(tmp_path / "out.xml").getroot()}
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    suites = {suite.get("name"): suite for suite in root}
     assert suites["good"].get("failures") == "0"
     assert suites["bad"].get("failures") == "1"
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,40 @@ FILES = {
     "escapes": b'---\nname: "\\ud800\\U0010ffff"\ndescription: "\\x1b[31m\\x00"\n---\n',
     "terminal codes": b"---\nname: \x1b]0;x\x07\ndescription: \x1b[2Jy\n---\n",
 }
+
+
+SIZE = 300_000
+LONG = {
+    "backticks": "`" * SIZE,
+    "backticks in runs": "".join("`" * (number % 300 + 1) + " " for number in range(2000)) + "](",
+    "open brackets": "[" * SIZE + "](",
+    "links without an end": '[a](b "' * (SIZE // 7),
+    "comments that open": "<!--" * (SIZE // 4),
+    "addresses": "".join(f"'https://a{number}.com/' " for number in range(SIZE // 20)),
+    "schemes": "https://" * (SIZE // 8),
+    "a line of slashes": "scripts/a." * (SIZE // 10),
+    "paths": '`scripts/x.py` "scripts/none.py ' * (SIZE // 32),
+    "deep lists": "".join(" " * number + "- a\n" for number in range(700)),
+    "fences in lists": "    ```\n" * (SIZE // 8),
+    "headings of hashes": "# " * (SIZE // 2),
+    "headings and links": "".join(f"# h{number}\n[a](#h{number})\n" for number in range(SIZE // 24)),
+    "blank lines": "\n" * SIZE,
+    "downloads": "curl https://a | " * (SIZE // 17),
+    "variables": "".join(f"A{number}=/x\nrm -rf $A{number}\n" for number in range(SIZE // 25)),
+    "options of rm": "rm -" + "r" * SIZE,
+    "orders": "do not tell the user ignore all " * (SIZE // 32),
+    "questions": "".join(f"def f{number}():\n  f{number + 1}()\n" for number in range(SIZE // 24)) + "input()\n",
+    "marks": "# skills: ignore \n" * (SIZE // 18),
+    "homes": "".join(f"/home/abc{number}/x " for number in range(SIZE // 18)),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.timeout(40)
+def test_no_text_makes_a_check_long(name, skill, validate):
+    files = dict.fromkeys(("references/x.md", "scripts/x.py", "scripts/x.sh"), LONG[name])
+    [report] = validate(skill(body=LONG[name] + "\nreferences/x.md\n", files=files))["skills"]
+    assert report["name"] == "word-count"
 
 
 def listing(root: Path) -> list[str]:
@@ -116,6 +153,62 @@ def test_a_dangling_link_and_a_fifo_are_no_files(skill, validate, tmp_path):
     for report in validate(tmp_path / "skills")["skills"]:
         assert report["ok"] is False
         assert "file-unreadable" in {problem["rule"] for problem in report["problems"]}
+
+
+ODD = {
+    "new\nline": "scripts/a\nb.py",
+    "bytes\udcff": "scripts/\udcfe.py",
+    "codes\x1b[31m": "scripts/\x1b[2J.py",
+    "a,b:c%0Ad": "scripts/%0A,:.py",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_of_any_bytes_keep_every_form_whole(name, skill, tmp_path):
+    folder = skill()
+    inside = folder / ODD[name]
+    inside.parent.mkdir()
+    inside.write_text("input()\n")
+    folder.rename(folder.with_name(name))
+    command = [
+        sys.executable,
+        "-c",
+        "from skillpack.cli import main; main()",
+        "validate",
+        str(tmp_path / "skills"),
+        "--no-run",
+    ]
+    for form in ("--json", "--github", "--sarif=-", "--junit=-", "--client=codex"):
+        done = subprocess.run([*command, form], capture_output=True, check=False)
+        assert (done.returncode, done.stderr.count(b"Traceback")) == (1, 0), (form, done.stderr)
+        output = done.stdout.decode("utf-8")
+        assert "\x1b" not in output
+        assert "input()" in output
+        if form in ("--json", "--sarif=-"):
+            json.loads(output)
+        elif form == "--junit=-":
+            ElementTree.fromstring(output)
+        elif form == "--github":
+            assert all(line.startswith("::") for line in output.splitlines())
+        else:
+            assert sum("script-prompts" in line for line in output.splitlines()) == 1
+
+
+def test_what_is_no_regular_file_is_not_opened(skill, validate):
+    folder = skill(body="Read references/pipe.md and run scripts/pipe.py.\n")
+    for file in (
+        "references/pipe.md",
+        "scripts/pipe.py",
+        "scripts/pipe.sh",
+        "agents/openai.yaml",
+        "evals/scripts.yaml",
+    ):
+        (folder / file).parent.mkdir(exist_ok=True)
+        os.mkfifo(folder / file)
+    (folder / "scripts" / "zero.py").symlink_to("/dev/zero")
+    (folder / "scripts" / "self.py").symlink_to("self.py")
+    [report] = validate(folder)["skills"]
+    assert report["name"] == "word-count"
 
 
 def test_spaces_and_other_scripts_in_a_path_do_no_harm(skill, tmp_path):

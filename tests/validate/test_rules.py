@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 import yaml
 
 from skillpack.pack import SCHEMAS
@@ -32,6 +33,20 @@ def test_every_rule_is_used_by_the_validator():
     ]
     source = "\n".join(path.read_text(encoding="utf-8") for path in parts)
     assert [name for name in rules() if f'"{name}"' not in source and f"rule: {name}\n" not in source] == []
+
+
+@pytest.mark.parametrize("name", rules())
+def test_each_rule_can_be_explained(name, run):
+    told = run("validate", "--explain", name)
+    assert told.exit_code == 0
+    assert rules()[name].means in told.output
+    assert rules()[name].mend in told.output
+
+
+def test_the_figures_are_about_rules_that_exist():
+    measured = yaml.safe_load((ROOT / "skillpack" / "validate" / "measured.yaml").read_text(encoding="utf-8"))["rules"]
+    assert set(measured) <= set(rules())
+    assert all(seen["right"] <= seen["read"] <= seen["found"] for seen in measured.values())
 
 
 def test_explain_prints_what_a_rule_means_and_suggests_near_ids(run):
