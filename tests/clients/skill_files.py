@@ -36,7 +36,8 @@ def sentences(draw: st.DrawFn) -> str:
         at = draw(st.one_of(st.just(0), st.just(len(text)), st.integers(0, len(text))))
         text = text[:at] + draw(st.sampled_from(SLIPS["slips"])) + text[at:]
     if draw(st.integers(0, 40)) == 7:
-        text += " word" * draw(st.sampled_from((190, 205, 300, 320, 1300)))
+        text += " word" * draw(st.sampled_from((190, 205, 300, 305, 306, 307, 308, 320, 1300)))
+        text += draw(st.sampled_from(("", "", "\U0001f600", "x" * 2000, "技" * 1600, "\U0001f600" * 800)))
     return text
 
 
@@ -73,11 +74,19 @@ def values(draw: st.DrawFn, indent: str = "  ") -> str:
 def extra_fields(draw: st.DrawFn) -> str:
     """One more key with a scalar, a list or a mapping, or a comment."""
     key = draw(st.sampled_from(SLIPS["keys"]))
-    shape = draw(st.sampled_from(("scalar", "scalar", "list", "flow", "map", "map", "hint", "map in list", "comment")))
+    shape = draw(st.sampled_from(SLIPS["shapes"]))
     if shape == "scalar":
         return f"{key}:{draw(values())}"
     if shape == "comment":
         return draw(st.sampled_from(SLIPS["comments"]))
+    if shape == "switch":
+        return f"{draw(st.sampled_from(SLIPS['switch_keys']))}: {draw(st.sampled_from(SLIPS['switches']))}"
+    if shape == "when":
+        return f"when_to_use:{draw(values())}"
+    if shape == "deep":
+        return (
+            f"{key}:\n  a:\n    b:{draw(values('      '))}\n    c:\n    - {draw(sentences())}\n  d: {draw(sentences())}"
+        )
     if shape == "hint":
         return f"{key}: {draw(st.sampled_from(SLIPS['hints']))}"
     items = draw(st.lists(st.one_of(safe_words, sentences()), min_size=1, max_size=3))
@@ -105,7 +114,7 @@ def blocks(draw: st.DrawFn, name: str) -> str:
     if draw(st.integers(0, 3)) == 0:
         fields = draw(st.permutations(fields))
     lines = "\n".join(fields).split("\n")
-    slip = draw(st.sampled_from((*[""] * 12, "drop", "double", "indent", "insert", "stray", "colon")))
+    slip = draw(st.sampled_from((*[""] * 16, *SLIPS["line_slips"])))
     at = draw(st.integers(0, len(lines) - 1))
     if slip == "drop":
         del lines[at]
@@ -116,8 +125,24 @@ def blocks(draw: st.DrawFn, name: str) -> str:
     elif slip == "insert":
         where = draw(st.integers(0, len(lines[at])))
         lines[at] = lines[at][:where] + draw(st.sampled_from(SLIPS["slips"])) + lines[at][where:]
+    elif slip == "dedent":
+        lines[at] = lines[at].lstrip()
+    elif slip == "split":
+        head, blank, tail = lines[at].rpartition(" ")
+        lines[at] = head + (f"\n{draw(st.sampled_from(('', ' ', '  ', '    ')))}" if blank else "") + tail
+    elif slip == "join":
+        lines[at : at + 2] = [" ".join(lines[at : at + 2])]
+    elif slip == "trail":
+        lines[at] += draw(st.sampled_from((" ", "\t", ":", " # c", "#", "'", '"', " |", " >", ",", "\u00a0", "\r")))
     elif slip == "stray":
-        lines.insert(at, draw(st.sampled_from(("", "  ", "text without colon"))))
+        lines.insert(
+            at,
+            draw(
+                st.sampled_from(
+                    ("", "  ", "\t", "text without colon", "- a", "  - a", "? a", ": a", " : a", "...", "[a]", "*a")
+                )
+            ),
+        )
     elif slip == "colon":
         lines[at] = lines[at].replace(": ", draw(st.sampled_from((":", " : ", ":  ", ":\t", "：", ":\u00a0"))), 1)
     return "\n".join(lines)
@@ -130,6 +155,19 @@ def skill_files(draw: st.DrawFn) -> Generated:
     odd = [folder.upper(), f"{folder}_x", f"{folder}.v2", f"{folder} two", f"技能-{folder}", f"{folder}-" + "n" * 64]
     folder = draw(mostly(folder, odd))
     odd = ["other-name", folder.title(), f"{folder}-", f"a--{folder}", f"{folder} x", f"{folder}/x:y", "claude-x"]
+    odd += [
+        f"{folder}.v2",
+        f"技能-{folder}",
+        "café",
+        "cafe\u0301",
+        f"{folder}\u200b",
+        f'"{folder}\\e[1m"',
+        f"{folder}!",
+        "a" * 65,
+        "-x",
+        "_x",
+        "\U0001f600",
+    ]
     name = draw(mostly(folder, odd))
     opening, closing = draw(mostly("---\n", SLIPS["openings"])), draw(mostly("\n---\n", SLIPS["closings"]))
     body = draw(mostly("\n# Title\n\nText of the body.\n", SLIPS["bodies"]))
@@ -141,13 +179,17 @@ def _encoded(draw: st.DrawFn, text: str, layer: str) -> bytes:
     data = text.encode()
     if layer == "bom":
         return b"\xef\xbb\xbf" + data
+    if layer == "two boms":
+        return b"\xef\xbb\xbf" * 2 + data
+    if layer == "bom and crlf":
+        return b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")
     if layer == "crlf":
         return data.replace(b"\n", b"\r\n")
     if layer == "mixed":
         return data.replace(b"\n", b"\r\n", draw(st.integers(1, 4)))
     if layer == "cr":
         return data.replace(b"\n", b"\r")
-    if layer in ("utf-16", "latin-1"):
+    if layer in ("utf-16", "utf-16-be", "latin-1", "gb18030"):
         return text.encode(layer, errors="replace")
     if layer == "nul":
         return data + b"\0tail"

@@ -33,6 +33,14 @@ _PAIR = re.compile(r"([A-Za-z_-]+):\s+([^\r\n\u2028\u2029]+)")
 _QUOTED = re.compile(r"""".*"|'.*'""")
 _SPECIAL = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_CODES = re.compile(
+    r"(?:\x1b\[|\x9b)[^\x18\x1a\x1b\x9c@-~]*[\x18\x1a\x9c@-~]?"
+    r"|(?:\x1b\]|\x9d)[^\x07\x18\x1a\x1b\x9c]*[\x07\x18\x1a\x9c]?"
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x18\x1a\x1b\x9c]*[\x18\x1a\x9c]?"
+    r"|\x1b(?:[ -/][^\x1b]?|[0-~\x18\x1a\x9c])?",
+    re.DOTALL,
+)
+"""Terminal codes as ``Bun.stripANSI`` takes them out, a string without an end up to the end of the text."""
 _A = {"array": "a list", "object": "a mapping", "number": "a number", "boolean": "a boolean", "string": "a text"}
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
@@ -43,8 +51,6 @@ def read(skill: SkillFile) -> Reading:
     folder = skill.folder
     if folder.file_name != "SKILL.md":
         return reading.reject("file-name", f"does not see {folder.file_name}, only SKILL.md")
-    if folder.file_is_link and folder.file.resolve().parent.parent == folder.path.parent:
-        return reading.reject("file-symlink", "keeps one only of the skills that have the same file")
     if folder.file_is_link:
         target = folder.file.resolve()
         if target.name == "SKILL.md" and target.parent.parent == folder.path.parent.resolve():
@@ -128,7 +134,7 @@ def _describe_by_body(
     reading.change(rule, f"{why} and takes the first line of the body for a description", line)
     first = next((line for line in map(trim, body.split("\n")) if line), "")
     first = _HEADING.sub("", first) or ("Skill" if skill.folder.personal else "Plugin skill")
-    reading.description = listing(_shortened(first, BODY_LIMIT, "...") + when)
+    reading.description = listing(_CODES.sub("", _shortened(first, BODY_LIMIT, "...")) + when)
 
 
 def _read_fields(skill: SkillFile, block: Block, document: Document, reading: Reading) -> None:
@@ -146,11 +152,11 @@ def _read_fields(skill: SkillFile, block: Block, document: Document, reading: Re
         change("name-folder", "name", f"calls the skill by its folder, {reading.name}, and {beside}")
     node, hint = document.value("description"), document.value("when_to_use")
     written = shown_value(node) if node is not None and kind_of(node) not in ("null", "array", "object") else ""
-    when = "" if kind_of(hint) == "null" else shown_value(hint)
+    when = "" if kind_of(hint) == "null" else _CODES.sub("", shown_value(hint))
     when = f" - {when}" if trim(when) else ""
     line = block.file_line(document.line("description"))
     if _truth(document.value("disable-model-invocation")):
-        reading.description = listing(trim(written) + when)
+        reading.description = listing(_CODES.sub("", trim(written)) + when)
         line = block.file_line(document.line("disable-model-invocation"))
         reading.lose("model-invocation", "does as the file asks", line)
     elif not trim(written):
@@ -159,7 +165,7 @@ def _read_fields(skill: SkillFile, block: Block, document: Document, reading: Re
         return
     else:
         listed = trim(written) + when
-        reading.description = listing(listed)
+        reading.description = listing(_CODES.sub("", trim(written)) + when)
         if node is not None and node.end >= len(document.text):
             written = written.removesuffix("\n")  # the fence's line break, not the value's
         for rule, text in _listing_changes(written, listed, reading.description):
