@@ -7,7 +7,9 @@ metadata; where that fails, values that look like text are quoted and it is read
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 from skillpack.validate.causes import cause_of
 from skillpack.validate.clients import openai_yaml
@@ -16,6 +18,7 @@ from skillpack.validate.clients.serde import BLANKS, Mismatch, is_value, load, o
 from skillpack.validate.source import BOM, OPENAI_FILE, Block, SkillFile
 from skillpack.validate.tree import Document, read_yaml
 
+MANIFESTS = (".codex-plugin/plugin.json", ".claude-plugin/plugin.json", ".cursor-plugin/plugin.json")
 MAX_DEPTH = 6
 MAX_NAME = 64
 
@@ -49,6 +52,10 @@ def read(skill: SkillFile) -> Reading:
         line = block.file_line(block.text.count("\n") + 1)
         reading.change("fence-in-value", "ends the frontmatter at an indented ---, inside of a value", line)
     _read_block(skill, block, reading)
+    plugin = _plugin(folder.plugin) if folder.plugin and reading.name else None
+    if plugin:
+        reading.name = f"{plugin}:{reading.name}"
+        reading.change("name-plugin", f"puts the name of its plugin before it: {reading.name}")
     taken = openai_yaml.read(skill)
     if isinstance(taken, openai_yaml.OpenAI) and not taken.for_codex:
         products = ", ".join(taken.products)
@@ -105,6 +112,20 @@ def _read_block(skill: SkillFile, block: Block, reading: Reading) -> Reading:
             line = block.file_line(document.line(key))
             reading.change(f"{key}-space", f"shows the {key} on one line, runs of blanks as one", line)
     return reading
+
+
+def _plugin(folder: Path) -> str | None:
+    """Return the name by the manifest of a plugin's folder, else the folder's; None if the manifest cannot be read."""
+    for place in MANIFESTS:
+        try:
+            manifest = json.loads((folder / place).read_bytes())
+            name = manifest.get("name", "")
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, AttributeError, RecursionError):
+            return None
+        return (name.strip() or folder.name) if isinstance(name, str) else None
+    return None
 
 
 def _parse(skill: SkillFile, block: str) -> Document:

@@ -36,6 +36,8 @@ def portable(skill: SkillFile) -> tuple[str, str] | None:
         return None
     if folder.file_is_link or folder.folder_is_link or folder.hidden or folder.astray or folder.inside:
         return None
+    if folder.plugin is not None:
+        return None
     match = _FILE.match(skill.text)
     if match is None or match["name"] != folder.name or len(match["name"]) > MAX_NAME or len(match["rest"]) > MAX_REST:
         return None
