@@ -65,7 +65,7 @@ def check_skill(folder: SkillFolder, clients: Sequence[str] = tuple(CLIENTS)) ->
     problems = list(client_problems(readings, folder.file_name))
     if not skill.source.unreadable:
         for check in CHECKS:
-            problems += check(skill)
+            problems += (found for found in check(skill) if not found.clients or set(found.clients) & set(clients))
     report = SkillReport(skill.name, folder.path, skill.description, skill.line("name"), skill.line("description"))
     report.clients = readings
     report.has_scripts = any(file.startswith("scripts/") for file in folder.files)

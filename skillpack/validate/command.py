@@ -41,7 +41,7 @@ _OUTPUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     show_default=True,
     help="The least grave problem that makes the exit code 1.",
 )
-@click.option("--explain", metavar="RULE", help="Print what a rule means and how it is mended, and stop.")
+@click.option("--explain", metavar="RULE", help="Print what a rule (or all) means and how it is mended, and stop.")
 @click.option("--fix", is_flag=True, help="First mend what is mechanical; everything else stays byte for byte.")
 @click.option("--sarif", type=_OUTPUT, metavar="FILE", help="Write SARIF 2.1.0 to FILE, or - for stdout.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations instead of text.")
@@ -163,8 +163,14 @@ def _write(path: Path, text: str) -> None:
 def _explain(name: str, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from skillpack.validate.rules import rule
+    from skillpack.validate.rules import rule, rules
 
+    if name == "all":
+        if as_json:
+            click.echo(json.dumps([asdict(each) for each in rules().values()], ensure_ascii=False, indent=2))
+        else:
+            click.echo("\n".join(f"{each.id:<22} {each.severity:<6} {each.title}" for each in rules().values()))
+        return
     found = rule(name)
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2))

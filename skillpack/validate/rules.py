@@ -46,6 +46,6 @@ def rule(identifier: str) -> Rule:
         raise BadInput(
             f"there is no rule {identifier!r}",
             expected="a rule's id, such as yaml-colon",
-            hint=f"--explain {near[0]}" if near else "see docs/rules/README.md",
+            hint=" or ".join(f"--explain {name}" for name in near or ["all"]),
         )
     return found

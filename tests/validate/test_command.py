@@ -146,6 +146,13 @@ def test_no_color_keeps_colours_out_of_a_terminal(skill, tmp_path):
     assert not colours(NO_COLOR="1")
 
 
+def test_what_is_about_a_client_counts_only_if_it_is_asked(skill, run):
+    folder = skill(files={"agents/openai.yaml": "interface: [\n"})
+    assert run("validate", folder, "--no-run").exit_code == 1
+    assert run("validate", folder, "--no-run", "--client", "codex", "--client", "spec").exit_code == 1
+    assert run("validate", folder, "--no-run", "--client", "claude-code").exit_code == 0
+
+
 def test_an_unknown_client_is_told_which_there_are(skill, run):
     result = run("validate", skill(), "--client", "copilot")
     assert result.exit_code == 2

@@ -54,6 +54,9 @@ def test_explain_prints_what_a_rule_means_and_suggests_near_ids(run):
     assert told.exit_code == 0
     assert "double quotes" in told.output
     assert json.loads(run("validate", "--explain", "yaml-colon", "--json").output)["severity"] == "error"
+    every = run("validate", "--explain", "all").output.splitlines()
+    assert [line.split()[0] for line in every] == list(rules())
+    assert "--explain all" in run("validate", "--explain", "zzz").stderr
     wrong = run("validate", "--explain", "yaml-collon")
     assert wrong.exit_code == 2
     assert "--explain yaml-colon" in wrong.stderr

@@ -36,13 +36,14 @@ class Pack:
     def add(self, report: SkillReport) -> None:
         """Take note of the next skill."""
         path = str(report.path)
+        reading = report.clients.get("npx-skills")
         first = self._first.setdefault(report.name, path)
         if first != path:
             beside = os.path.dirname(first) == os.path.dirname(path)  # noqa: PTH120 - the paths are text already
             detail = f"{report.name} is already the name of {_from(first, path)}"
-            found = problem("duplicate-name", detail, line=report.name_line, severity="" if beside else "warn")
+            severity = "" if beside and reading is not None else "warn"
+            found = problem("duplicate-name", detail, line=report.name_line, severity=severity)
             self._found[self._count].append(found)
-        reading = report.clients.get("npx-skills")
         if reading is not None and reading.verdict != "rejects":
             offer = hash((report.path.parent, reading.name))
             if offer in self._offered:
