@@ -70,7 +70,7 @@ def _install(source: Source, place: Place, how: How, *, link: bool) -> Action:
     if _is_current(found, source, new, link):
         return replace(action, action="unchanged")
     why = found.why or _other_source(found, source)
-    if why and not _is_same(found.path, source.path):
+    if why and not _is_same(found, source.path):
         if not how.force:
             given = source.name if source.origin == OWN else str(source.path)
             return _refuse(action, found, why, ["install", given], source.path)
@@ -147,9 +147,15 @@ def _other_source(found: Found, source: Source) -> str:
     return f"it was installed from {found.record.source}, not from {source.origin}"
 
 
-def _is_same(path: Path, source: Path) -> bool:
-    """Tell whether somebody else has put the very same there: a folder with the same files, or a link to one."""
-    return path.is_dir() and tree.fingerprints(path.resolve()) == tree.fingerprints(source)
+def _is_same(found: Found, source: Path) -> bool:
+    """Tell whether the very same is there, so that nothing is lost: a folder with the same files, or a link to one.
+
+    Other installers may have changed who may execute them; in a copy of ours the user has.
+    """
+    there = found.path.resolve()
+    if not there.is_dir() or tree.fingerprints(there) != tree.fingerprints(source):
+        return False
+    return found.kind != "copy" or tree.executables(there) == tree.executables(source)
 
 
 def _refuse(action: Action, found: Found, why: str, command: list[str], other: Path | None) -> Action:

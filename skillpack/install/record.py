@@ -80,15 +80,23 @@ def read_link(folder: Path, name: str) -> Record | None:
 
 
 def stale_links(folder: Path) -> list[Path]:
-    """Return the files among the records of links that are none of a link that stands. Raises OSError."""
+    """Return what lies among the records of links and is none of a link that stands, or their folder if it is empty.
+
+    Raises OSError.
+    """
     links = folder / LINKS
-    return [path for path in sorted(links.iterdir()) if not _is_current(path)] if links.is_dir() else []
+    if not links.is_dir():
+        return []
+    records = sorted(links.iterdir())
+    return [path for path in records if not _is_current(path)] if records else [links]
 
 
 def settle_links(folder: Path) -> None:
     """Make the records of links agree with the links that stand. Raises OSError."""
     for path in stale_links(folder):
         known = read(path)
+        if path.is_dir():
+            continue
         if path.suffix == ".next" and known is not None and _stands(folder / path.stem, known):
             path.replace(link_record(folder, path.stem))
         else:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -185,13 +185,11 @@ def held(folder: Path) -> Iterator[None]:
     The folder is made if need be; what was made is removed again if nothing has come into it.
     """
     missing = [parent for parent in (folder, *folder.parents) if not os.path.lexists(parent)]
-    handle = _lock(folder)
-    try:
+    with ExitStack() as last:
+        last.callback(os.close, _lock(folder))
+        last.callback(_remove_empty, *missing)
         _recover(folder)
         yield
-    finally:
-        _remove_empty(*missing)
-        os.close(handle)
 
 
 def _lock(folder: Path) -> int:
