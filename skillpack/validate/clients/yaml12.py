@@ -30,6 +30,7 @@ _COLON = re.compile(r"[ \t]*:(?=[ \t\r\n]|\Z)")
 _PLAIN_END = re.compile(r"[ \t\r]#|:(?=[ \t\r\n]|\Z)|\n|\Z")
 _FLOW_PLAIN_END = re.compile(r"[ \t\r]#|[,\[\]{}]|:(?=[ \t\r\n,\[\]{}]|\Z)|\n|\Z")
 _NAME = re.compile(r"[^ \t\r\n,\[\]{}]*")
+_NAME_OF_BUN = re.compile(r"[^\x00-\x20\x7f,\[\]{}]*")
 _TAG = re.compile(r"!(?:<[^ \t\r\n>]*>?|(?:[\w\-#;/?:@&=+$.!~*'()]|%[0-9A-Fa-f]{2})*)", re.ASCII)
 _BEHIND_PROPERTY = ("", " ", "\t", "\n")
 _QUOTED = {"'": re.compile(r"'(?:[^']|'')*'(?!')"), '"': re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)}
@@ -90,6 +91,7 @@ class _Reader:
         text = text.replace("\r\n", "\n")
         self.text = text.replace("\r", "\n") if bun else text
         self.bun = bun
+        self.name = _NAME_OF_BUN if bun else _NAME
         self.pos = self.line_start = int(text.startswith("\ufeff"))
         self.fresh = True
         """Whether there is nothing but blanks before ``pos`` on its line."""
@@ -111,6 +113,8 @@ class _Reader:
     def documents(self) -> Iterator[Node | None]:
         """Yield the root of each document, None for one that is empty."""
         more = False
+        if self.bun and "\0" in self.text:
+            raise _Refused(self.text.index("\0"), "a NUL character stands in it", "encoding-control")
         self._skip()
         while self.pos < len(self.text) or not more:
             opened = self._marker() == "---"
@@ -364,7 +368,7 @@ class _Reader:
         """Read an anchor or a tag."""
         start, props = self.pos, _NO_PROPS
         if self.text[start] == "&":
-            self._move(_end(_NAME, self.text, start + 1))
+            self._move(_end(self.name, self.text, start + 1))
             props = _Props(anchor=self.text[start + 1 : self.pos])
             self.anchors.add(self.text[start + 1 : self.pos])
         else:
@@ -417,7 +421,7 @@ class _Reader:
         if char in "[{":
             return self._flow(parent + 1)
         if char == "*":
-            self._move(_end(_NAME, self.text, start + 1))
+            self._move(_end(self.name, self.text, start + 1))
             name = self.text[start + 1 : self.pos]
             if name not in self.anchors:
                 raise _Refused(start, f"unresolved alias {name}", "yaml-start")
