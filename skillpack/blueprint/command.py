@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def new(out: Path | None, force: bool, from_job: Path | None, as_json: bool, **g
         if not from_job.is_file():
             raise BadInput(f"no client script at {from_job}", expected="a Python file that builds an AgentJetJob")
         known = from_job_script(from_job.expanduser().absolute())
+        if given.get("server_command"):
+            known["server_url"] = ""  # its own server's, by the port of the command
+        if known.pop("mode") == "swarm" and not (given["server_command"] or given["server_url"] or known["server_url"]):
+            raise BadInput(
+                f"{from_job} is a swarm client, and nothing says where its server is",
+                expected='--server-command "ajet-swarm start --swarm-port 10086" to start it here, '
+                "or --server-url http://HOST:10086 for one that runs",
+            )
         given |= {name: value for name, value in known.items() if not given.get(name)}
     flags = {"purpose": "--purpose", "codebase_dir": "--codebase-dir", "yaml_path": "--yaml", "commands": "--command"}
     missing = [flag for name, flag in flags.items() if not given.get(name)]
@@ -66,7 +75,7 @@ def new(out: Path | None, force: bool, from_job: Path | None, as_json: bool, **g
     emit(
         {"blueprint": text, "path": str(out), "written": True},
         as_json=as_json,
-        text=f"written to {out}; next: scripts/blueprint.py lint {out}",
+        text=f"written to {out}; next: scripts/blueprint.py lint {shlex.quote(str(out))}",
     )
 
 

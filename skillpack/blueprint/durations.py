@@ -8,6 +8,7 @@ from functools import cache
 from skillpack.blueprint.fields import vocabulary
 
 SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
+_NEGATIVE = re.compile(r"(?:^|[\s:=(])[-\u2212\u2013]$")
 _CLOCK = re.compile(r"(?<!\d)(\d+):([0-5]\d)(?::([0-5]\d))?(?![\d:])")
 
 
@@ -18,7 +19,7 @@ class BadDuration(ValueError):
 @cache
 def _units() -> dict[str, int]:
     words = vocabulary()["durations"]
-    return {unit: factor for name, factor in SECONDS.items() for unit in words[name]}
+    return {unit.casefold(): factor for name, factor in SECONDS.items() for unit in words[name]}
 
 
 @cache
@@ -40,7 +41,7 @@ def parse_duration(text: str) -> float | None:
 
     The first length found counts, made of neighbouring parts (``1 day and 6 hours``); words
     around it are passed over ("at most 24h"). A bare number is refused: its unit would be a
-    guess. Raises BadDuration.
+    guess; so is a negative one. Raises BadDuration.
     """
     plain = text.strip().strip("`*\"'“”").strip()
     if plain.casefold() in vocabulary()["durations"]["unlimited"]:
@@ -50,11 +51,17 @@ def parse_duration(text: str) -> float | None:
         clock = _CLOCK.search(plain)
         if clock is None:
             raise BadDuration(f"no length of time in {text.strip()!r}")
+        _refuse_negative(plain, clock.start())
         hours, minutes, rest = (int(part or 0) for part in clock.groups())
         seconds = hours * 3600.0 + minutes * 60 + rest
     if seconds <= 0:
         raise BadDuration(f"{text.strip()!r} is not longer than nothing")
     return seconds
+
+
+def _refuse_negative(text: str, start: int) -> None:
+    if _NEGATIVE.search(text, 0, start):
+        raise BadDuration(f"{text!r} is less than nothing")
 
 
 def _sum_of_parts(text: str) -> float | None:
@@ -64,6 +71,7 @@ def _sum_of_parts(text: str) -> float | None:
     for part in _amount().finditer(text):
         if total is not None and part.start() != end:
             break
+        _refuse_negative(text, part.start())
         word = part["number"].casefold()
         number = float(numerals[word]) if word in numerals else float(word.replace(",", "."))
         if (part["half"] or "").endswith(("半", "half")) or part["andhalf"]:

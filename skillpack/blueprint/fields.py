@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 _DECORATION = re.compile(r"[\s_\-*`#\[\]【】<>:：]+")
+_OWN_NAME = re.compile(r"exp_[a-z_]*[a-z]", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:\d+|[一二三四五六七八九十]+)[.)、．]\s*")
 
 
@@ -49,6 +50,17 @@ def _aliases() -> dict[str, str]:
 
 
 def field_named(title: str) -> str | None:
-    """Return the field that ``title`` names, or None. ``Exp Purpose (why)`` names exp_purpose too."""
+    """Return the field that ``title`` names, or None.
+
+    ``Exp Purpose (why)`` names exp_purpose too, and so do ``Why (exp_purpose)`` and two of its
+    names side by side: ``目的 exp_purpose``.
+    """
     bare = re.sub(r"\s*[(（][^()（）]*[)）]\s*$", "", title)
-    return _aliases().get(normalised(title)) or _aliases().get(normalised(bare))
+    known = _aliases().get(normalised(title)) or _aliases().get(normalised(bare))
+    if known is None and (own := _OWN_NAME.search(title)):
+        before, behind = title[: own.start()], title[own.end() :]
+        in_brackets = before.rstrip().endswith(("(", "（")) and behind.strip() in (")", "）")
+        other = normalised(re.sub(r"[()（）/|]", "", before + behind))
+        if own[0].lower() in fields() and (in_brackets or _aliases().get(other) == own[0].lower()):
+            known = own[0].lower()
+    return known

@@ -31,7 +31,7 @@ def lint_blueprint(blueprint: Blueprint, host: str | None = None) -> list[Check]
     With ``host`` (what ssh takes) the run's files are looked for over there, by one ssh call; what
     needs a closer look is not checked then.
     """
-    from skillpack.blueprint import lint_command, lint_files, lint_machine, lint_remote
+    from skillpack.blueprint import lint_command, lint_files, lint_machine, lint_remote, lint_server
 
     if host:
         far = (_fields, lint_command.detached, lint_command.killers, lint_files.result, lint_machine.window)
@@ -44,7 +44,8 @@ def lint_blueprint(blueprint: Blueprint, host: str | None = None) -> list[Check]
         lint_command.launch,
         lint_command.killers,
         lint_files.result,
-        lint_machine.server,
+        lint_server.server,
+        lint_server.clients,
         lint_machine.gpus,
         lint_machine.disk,
         lint_machine.tracker,

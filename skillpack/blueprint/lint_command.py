@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,29 +11,13 @@ from pathlib import Path
 
 from skillpack.blueprint.lint import FAIL, OK, WARN, Check
 from skillpack.blueprint.model import Blueprint
+from skillpack.blueprint.paths import at_home, is_there
+from skillpack.blueprint.shell import Simple, shell_words, simple_commands
 
 AUTOKILL_WORDS = ("ray", "vllm", "python")
 """What ``--autokill`` looks for in the command lines of all processes."""
 CONF_OPTIONS = ("--conf", "--config")
 BACKBONES = ("verl", "trinity", "debug")
-_BUILTINS = {
-    "cd",
-    "source",
-    ".",
-    "export",
-    "set",
-    "unset",
-    "exec",
-    "true",
-    "ulimit",
-    "eval",
-    "if",
-    "for",
-    "while",
-    "[",
-    "echo",
-}
-_PREFIXES = {"nohup", "exec", "time", "env", "nice", "setsid"}
 _AWAY = re.compile(r"(?:^|[;&|]\s*)(?:nohup|screen|tmux|setsid|disown)\b|&\s*$", re.MULTILINE)
 _KILL = re.compile(r"\b(?:pkill|killall)\b|\bkill\b[^;&|]*\$\(|--autokill\b|(?:^|\s)--kill(?:[ =])")
 
@@ -42,12 +25,18 @@ _KILL = re.compile(r"\b(?:pkill|killall)\b|\bkill\b[^;&|]*\$\(|--autokill\b|(?:^
 def launch(blueprint: Blueprint) -> Iterator[Check]:
     """The commands name the YAML, scripts and programs that exist, and stay in the foreground."""
     named: list[str] = []
+    words: list[str] = []
     yield from detached(blueprint)
     for command in _commands(blueprint):
-        for words in _simple_commands(command):
-            yield from _words(blueprint, words)
-            named += _confs(words)
-    yield from _names_the_yaml(blueprint, named)
+        for simple in simple_commands(command, _folder(blueprint), blueprint.variables):
+            yield from _simple(blueprint, simple)
+            named += _confs(simple)
+            words += simple.words
+    yield from _names_the_yaml(blueprint, named, words)
+
+
+def _folder(blueprint: Blueprint) -> Path:
+    return blueprint.codebase_dir or Path.cwd()
 
 
 def _commands(blueprint: Blueprint) -> list[str]:
@@ -66,39 +55,26 @@ def detached(blueprint: Blueprint) -> Iterator[Check]:
             )
 
 
-def _simple_commands(command: str) -> Iterator[list[str]]:
-    """Yield the words of each simple command of a piece of shell, without its variable assignments."""
-    for line in command.replace("\\\n", " ").splitlines():
-        for piece in re.split(r"&&|\|\||;|\||&", line):
-            try:
-                words = shlex.split(piece, comments=True)
-            except ValueError:
-                continue
-            while words and (words[0] in _PREFIXES or re.match(r"[A-Za-z_]\w*=", words[0])):
-                words.pop(0)
-            if words:
-                yield words
-
-
-def _words(blueprint: Blueprint, words: list[str]) -> Iterator[Check]:
-    program, folder = words[0], blueprint.codebase_dir or Path.cwd()
-    if "$" not in program and program not in _BUILTINS and not _found(blueprint, program):
+def _simple(blueprint: Blueprint, simple: Simple) -> Iterator[Check]:
+    program, words = simple.words[0], simple.words
+    if "$" not in program and program not in shell_words()["builtins"] and not _found(blueprint, simple):
         yield Check(
             "program",
-            FAIL,
-            f"the launch command's program {program} is not found",
+            FAIL if simple.settled else WARN,
+            f"the launch command's program {program} is not found"
+            + ("" if simple.settled else " here; the commands before it may bring it"),
             "is exp_venv_exe the right environment?",
         )
     script = next((word for word in words[1:3] if word.endswith(".py")), None)
-    if script and "$" not in script and not (folder / Path(script).expanduser()).exists():
+    if script and "$" not in script and simple.folder and not is_there(simple.folder / at_home(script)):
         yield Check(
             "script",
             FAIL,
-            f"the launch command's script {script} is not in {folder}",
+            f"the launch command's script {script} is not in {simple.folder}",
             "paths count from exp_codebase_dir",
         )
     is_ajet = Path(program).name == "ajet" or "ajet.launcher" in words
-    if is_ajet and not _confs(words) and not any(word.startswith("--swarm") for word in words):
+    if is_ajet and not _confs(simple) and not any(word.startswith("--swarm") for word in words):
         yield Check("conf", FAIL, "ajet without --conf exits with code 0 and trains nothing", "add --conf ./job.yaml")
     for option, value in pairwise(words):
         if is_ajet and option == "--backbone" and value not in BACKBONES:
@@ -114,41 +90,45 @@ def _words(blueprint: Blueprint, words: list[str]) -> Iterator[Check]:
             )
 
 
-def _found(blueprint: Blueprint, program: str) -> bool:
-    folder = blueprint.codebase_dir or Path.cwd()
+def _found(blueprint: Blueprint, simple: Simple) -> bool:
+    program = simple.words[0]
     if "/" in program:
-        return (folder / Path(program).expanduser()).exists()
+        return simple.folder is None or is_there(simple.folder / at_home(program))
     first = [str(blueprint.venv_exe.parent)] if blueprint.venv_exe else []
     return shutil.which(program, path=os.pathsep.join([*first, os.environ.get("PATH", os.defpath)])) is not None
 
 
-def _confs(words: list[str]) -> list[str]:
+def _confs(simple: Simple) -> list[str]:
+    """Return the configurations that a command names, as absolute paths where its folder is known."""
+    words = simple.words
     found = [value for option, value in pairwise(words) if option in CONF_OPTIONS]
-    return found + [
-        word.split("=", 1)[1] for word in words if word.startswith(tuple(f"{name}=" for name in CONF_OPTIONS))
-    ]
+    found += [word.split("=", 1)[1] for word in words if word.startswith(tuple(f"{name}=" for name in CONF_OPTIONS))]
+    return [str(simple.folder / at_home(one)) if simple.folder else one for one in found]
 
 
-def _names_the_yaml(blueprint: Blueprint, named: list[str]) -> Iterator[Check]:
-    yaml, folder = blueprint.yaml_path, blueprint.codebase_dir or Path.cwd()
+def _names_the_yaml(blueprint: Blueprint, named: list[str], words: list[str]) -> Iterator[Check]:
+    """The commands train with exp_yaml_path: by ``--conf``, or in another word."""
+    yaml = blueprint.yaml_path
     if yaml is None or not blueprint.commands:
         return
-    text = "\n".join(blueprint.commands)
-    if "exp_yaml_path" in text or str(yaml) in text or (blueprint.mode == "swarm" and not named):
-        yield Check("names-yaml", OK, "the launch command uses exp_yaml_path")
+    if any(os.path.realpath(one) == os.path.realpath(yaml) for one in named) or (not named and str(yaml) in words):
+        yield Check("names-yaml", OK, "the launch command names exp_yaml_path")
+    elif not named and blueprint.mode == "swarm":
+        yield Check("names-yaml", OK, "the clients bring their configuration")
     elif not named:
-        verdict = OK if yaml.name in text else WARN
+        verdict = OK if yaml.name in "\n".join(blueprint.commands) else WARN
         yield Check(
             "names-yaml", verdict, f"the launch command names no configuration; exp_yaml_path is {yaml}", "add --conf"
         )
-    elif any(os.path.realpath(folder / Path(one).expanduser()) == os.path.realpath(yaml) for one in named):
-        yield Check("names-yaml", OK, "the launch command names exp_yaml_path")
+    elif any("$" in one for one in named):
+        yield Check("names-yaml", OK, f"the launch command trains with {named[0]}, which is not known before the start")
     else:
+        spaces = " (quote it: it has a space)" if re.search(r"\s", str(yaml)) else ""
         yield Check(
             "names-yaml",
             FAIL,
             f"the launch command trains with {named[0]}, exp_yaml_path is {yaml}",
-            "name the same file in both",
+            f'name the same file in both{spaces}; --conf "$exp_yaml_path" always does',
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from skillpack.blueprint.lint import FAIL, OK, WARN, Check
 from skillpack.blueprint.model import Blueprint
+from skillpack.blueprint.paths import FILE, FOLDER, is_there, kind
 from skillpack.script import ScriptError
 
 PYTHON_SECONDS = 30
@@ -33,9 +34,8 @@ def codebase(blueprint: Blueprint) -> Iterator[Check]:
     where = blueprint.codebase_dir
     if where is None:
         return
-    if not where.is_dir():
-        kind = "is a file" if where.exists() else "does not exist"
-        yield Check("codebase", FAIL, f"exp_codebase_dir {where} {kind}", "name the directory of the checkout")
+    if kind(where) != FOLDER:
+        yield Check("codebase", FAIL, f"exp_codebase_dir {where} {kind(where)}", "name the directory of the checkout")
         return
     if not os.access(where, os.R_OK | os.X_OK):
         yield Check("codebase", FAIL, f"exp_codebase_dir {where} may not be read", "ls -ld the directory")
@@ -63,13 +63,13 @@ def interpreter(blueprint: Blueprint) -> Iterator[Check]:
     python = blueprint.venv_exe
     if python is None:
         return
-    if python.is_dir():
+    if kind(python) == FOLDER:
         inside = python / "bin" / "python"
-        mend = f"write {inside}" if inside.exists() else "name the python executable of the environment"
+        mend = f"write {inside}" if is_there(inside) else "name the python executable of the environment"
         yield Check("venv", FAIL, f"exp_venv_exe {python} is a directory", mend)
         return
-    if not python.is_file() or not os.access(python, os.X_OK):
-        what = "is not executable" if python.exists() else "does not exist"
+    if kind(python) != FILE or not os.access(python, os.X_OK):
+        what = "is not executable" if kind(python) == FILE else kind(python)
         yield Check("venv", FAIL, f"exp_venv_exe {python} {what}", "name the python executable of the environment")
         return
     told = probe_python(python, blueprint.codebase_dir)
@@ -97,7 +97,7 @@ def probe_python(python: Path, folder: Path | None) -> dict[str, Any] | None:
             capture_output=True,
             text=True,
             timeout=PYTHON_SECONDS,
-            cwd=folder if folder and folder.is_dir() else None,
+            cwd=folder if folder and kind(folder) == FOLDER else None,
             stdin=subprocess.DEVNULL,
             check=True,
         )
@@ -112,9 +112,8 @@ def configuration(blueprint: Blueprint) -> Iterator[Check]:
     path = blueprint.yaml_path
     if path is None:
         return
-    if not path.is_file():
-        kind = "is a directory" if path.is_dir() else "does not exist"
-        yield Check("yaml", FAIL, f"exp_yaml_path {path} {kind}", "name the YAML that the run trains with")
+    if kind(path) != FILE:
+        yield Check("yaml", FAIL, f"exp_yaml_path {path} {kind(path)}", "name the YAML that the run trains with")
         return
     from skillpack.config.lint import lint
     from skillpack.config.sources import read_sources
@@ -123,6 +122,9 @@ def configuration(blueprint: Blueprint) -> Iterator[Check]:
         sources = read_sources(path)
     except ScriptError as error:
         yield Check("yaml", FAIL, error.message, error.hint or error.expected)
+        return
+    except OSError as error:
+        yield Check("yaml", FAIL, f"exp_yaml_path {path} cannot be read: {error.strerror}", "ls -l the file")
         return
     told = [finding for source in sources for finding in lint(source)]
     for finding in told:
@@ -150,7 +152,7 @@ def result(blueprint: Blueprint) -> Iterator[Check]:
     where = blueprint.result_dir
     if where is None:
         return
-    if (where / "run.json").is_file():
+    if kind(where / "run.json") == FILE:
         try:
             status = observe(RunDir(where))
         except ScriptError as error:
@@ -171,13 +173,13 @@ def result(blueprint: Blueprint) -> Iterator[Check]:
                 "scripts/run.py attempt DIR tries it again",
             )
         return
-    if where.exists() and not where.is_dir():
+    if kind(where) == FILE:
         yield Check("result", FAIL, f"exp_result_dir {where} is a file", "name a directory")
         return
-    parent = next(folder for folder in (where, *where.parents) if folder.exists())
+    parent = next(folder for folder in (where, *where.parents) if is_there(folder))
     if not _takes_files(parent):
         yield Check("result", FAIL, f"{parent} may not be written", "take another exp_result_dir")
-    elif where.is_dir() and any(where.iterdir()):
+    elif kind(where) == FOLDER and any(where.iterdir()):
         yield Check("result", WARN, f"{where} is not empty", "a directory of its own keeps the run's files apart")
     else:
         yield Check("result", OK, f"{where} is free")

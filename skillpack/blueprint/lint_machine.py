@@ -1,4 +1,4 @@
-"""Checks of the machine that a run shall use: server, GPUs, disk, tracker, tmux."""
+"""Checks of the machine that a run shall use: GPUs, disk, tracker, tmux."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import netrc
 import os
 import re
 import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from skillpack.blueprint.lint import FAIL, OK, WARN, Check
 from skillpack.blueprint.model import Blueprint
+from skillpack.blueprint.paths import FILE, FOLDER, at_home, is_there, kind
 from skillpack.script import ScriptError
 
 FREE_SHARE = 0.95
 """What AgentJet's own check before a start asks of every GPU."""
 BYTES_PER_PARAMETER = 4 + 8
 """A verl FSDP checkpoint: parameters in float32, Adam's two moments in float32."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def values_of(blueprint: Blueprint) -> dict[str, Any]:
     """Return the configuration's effective values by dotted key; {} if it cannot be read."""
     from skillpack.config.sources import read_sources
 
-    if blueprint.yaml_path is None or not blueprint.yaml_path.is_file():
+    if blueprint.yaml_path is None or kind(blueprint.yaml_path) != FILE:
         return {}
     try:
         return read_sources(blueprint.yaml_path)[0].config
@@ -42,48 +39,15 @@ def is_rehearsal(blueprint: Blueprint) -> bool:
     return bool(re.search(r"--backbone[ =]debug|ajet\.swarm_cli|skills engine", commands))
 
 
-def server(blueprint: Blueprint) -> Iterator[Check]:
-    """A swarm's server: its port is free if the run starts it, it answers if somebody else does."""
-    from skillpack.runs.engine import ask_engine
-    from skillpack.runs.start import server_url
-
-    if blueprint.mode != "swarm":
-        return
-    url = server_url(blueprint)
-    if not blueprint.server_command:
-        status = ask_engine(url)
-        if status is None:
-            yield Check(
-                "server",
-                WARN,
-                f"no swarm server answers at {url}",
-                "start it before the run; check host, port and proxies",
-            )
-        else:
-            yield Check("server", OK, f"{url} answers: {status.status}")
-        return
-    where = urlsplit(url)
-    with socket.socket() as probe:
-        probe.settimeout(2)
-        taken = where.hostname in LOOPBACK and probe.connect_ex(("127.0.0.1", where.port or 80)) == 0
-    if taken:
-        yield Check(
-            "server",
-            FAIL,
-            f"port {where.port} is taken",
-            "take another --swarm-port, or stop your own old server by its pid",
-        )
-    else:
-        yield Check("server", OK, f"port {where.port} is free")
-
-
 def gpus(blueprint: Blueprint) -> Iterator[Check]:
     """There are as many free GPUs as the configuration asks for."""
+    from skillpack.runs.gpus import nvidia_smi
+
     if is_rehearsal(blueprint) or blueprint.server_url:
         return
     values = values_of(blueprint)
     wanted = values.get("ajet.trainer_common.n_gpus_per_node")
-    seen = _nvidia_smi()
+    seen = nvidia_smi()
     if seen is None:
         yield Check("gpus", WARN, "nvidia-smi does not answer here", "a real training needs GPUs; a rehearsal does not")
         return
@@ -105,17 +69,6 @@ def gpus(blueprint: Blueprint) -> Iterator[Check]:
         yield Check("gpus", OK, f"{len(seen)} GPUs are free" + (f", {wanted} are asked for" if wanted else ""))
 
 
-def _nvidia_smi() -> list[tuple[int, float]] | None:
-    """Return (index, free share of memory) of every GPU, or None if there is no working nvidia-smi."""
-    query = ["nvidia-smi", "--query-gpu=index,memory.total,memory.used", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
-        rows = [line.split(",") for line in done.stdout.splitlines() if line.strip()]
-        return [(int(index), 1 - float(used) / float(total)) for index, total, used in rows]
-    except (OSError, subprocess.SubprocessError, ValueError, ZeroDivisionError):
-        return None
-
-
 def disk(blueprint: Blueprint) -> Iterator[Check]:
     """The disk holds the checkpoints that the configuration will write, as far as their size is known."""
     values = values_of(blueprint)
@@ -123,7 +76,7 @@ def disk(blueprint: Blueprint) -> Iterator[Check]:
     folder = (blueprint.codebase_dir or Path.cwd()) / str(base) if base else blueprint.result_dir
     if folder is None:
         return
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = next(path for path in (folder, *folder.parents) if is_there(path))
     free = shutil.disk_usage(existing).free
     parameters, source = _parameters(str(values.get("ajet.model.path", "")))
     count = 0 if is_rehearsal(blueprint) else _checkpoints(values)
@@ -157,8 +110,8 @@ def _checkpoints(values: dict[str, Any]) -> int | None:
 
 def _parameters(model: str) -> tuple[float | None, str]:
     """Return a model's parameters and where the number comes from: its weight files (16 bit), or its name."""
-    folder = Path(model).expanduser()
-    size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) if folder.is_dir() else 0
+    folder = at_home(model)
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) if kind(folder) == FOLDER else 0
     if size:
         return size / 2, "from its weight files"
     named = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)[bB](?![a-zA-Z])", Path(model).name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from skillpack.blueprint.durations import BadDuration, format_duration, parse_duration
 from skillpack.blueprint.fields import fields, vocabulary
+from skillpack.blueprint.paths import FILE, FOLDER, kind
 from skillpack.blueprint.sections import Section, split_sections
 from skillpack.blueprint.values import as_commands, as_path, as_text, as_url
 from skillpack.script import BadInput
@@ -42,19 +43,27 @@ class Blueprint:
         """``swarm`` if a server is named or started, else ``classic``."""
         return "swarm" if self.server_command or self.server_url else "classic"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the document of ``blueprint.py show --json``."""
-        paths = {
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables by which a run's commands get its paths, such as ``$exp_yaml_path``."""
+        return {name: str(path) for name, path in self._paths.items() if path}
+
+    @property
+    def _paths(self) -> dict[str, Path | None]:
+        return {
             "exp_codebase_dir": self.codebase_dir,
             "exp_venv_exe": self.venv_exe,
             "exp_yaml_path": self.yaml_path,
             "exp_result_dir": self.result_dir,
         }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document of ``blueprint.py show --json``."""
         return {
             "source": str(self.source),
             "mode": self.mode,
             "exp_purpose": self.purpose,
-            **{name: str(path) if path else None for name, path in paths.items()},
+            **{name: str(path) if path else None for name, path in self._paths.items()},
             "exp_launch_command": list(self.commands),
             "exp_server_command": self.server_command,
             "exp_server_url": self.server_url,
@@ -68,9 +77,9 @@ class Blueprint:
 def read_blueprint(path: str | Path) -> Blueprint:
     """Read a blueprint file. Raises BadInput if the file cannot be read or names no field at all."""
     path = Path(path).expanduser().absolute()
-    if path.is_dir():
+    if kind(path) == FOLDER:
         path = path / "blueprint.md"
-    if not path.is_file():
+    if kind(path) != FILE:
         raise BadInput(
             f"no blueprint at {path}",
             expected="a Markdown file with exp_purpose, exp_launch_command, exp_result_dir …",

@@ -60,15 +60,19 @@ def from_job_script(script: Path) -> dict[str, Any]:
     """Return what a client script tells of its run, read and not run.
 
     Keys: ``commands``, ``yaml_path`` (the script itself: its AgentJetJob is the configuration),
-    ``purpose`` (project and experiment), ``server_url`` (the first URL with a port in it) and
-    ``notes`` (the values that matter for the run's size). Raises BadInput.
+    ``purpose`` (project and experiment), ``mode`` (``swarm``, ``classic`` or ``unknown``),
+    ``server_url`` (where its SwarmClient goes, else the first URL with a port in it) and ``notes``
+    (the values that matter for the run's size). Raises BadInput.
     """
+    from skillpack.blueprint.swarm_client import addresses
     from skillpack.config.sources import read_sources
 
     sources = read_sources(script)
     config = sources[0].config
     names = [str(config[key]) for key in ("ajet.project_name", "ajet.experiment_name") if config.get(key)]
-    url = _SERVER_URL.search(script.read_text(encoding="utf-8", errors="replace"))
+    clients = addresses(script)
+    named = _SERVER_URL.search(script.read_text(encoding="utf-8", errors="replace"))
+    url = next((client.url for client in clients if client.url), None) or (named[1] if named else "")
     told = {
         key: config[key]
         for key in (
@@ -86,7 +90,8 @@ def from_job_script(script: Path) -> dict[str, Any]:
         "yaml_path": str(script),
         "codebase_dir": str(script.parent),
         "purpose": f"Train {' / '.join(names)}" if names else f"Run {script.name}",
-        "server_url": url[1] if url else "",
+        "mode": "swarm" if clients else sources[0].mode,
+        "server_url": url,
         "notes": "\n".join(notes),
     }
 

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from skillpack.blueprint.paths import at_home, is_there
 from skillpack.blueprint.sections import Section
 
 _SPAN = re.compile(r"(`+)(?P<code>.+?)\1")
@@ -43,12 +44,12 @@ def as_path(section: Section, base: Path) -> Path | None:
         cut = _REMARK.sub("", bare)
         candidates = [bare, bare.rstrip(_ENDS), cut, _CLAUSE.split(cut)[0].rstrip(_ENDS).rstrip(".")]
     paths = [_absolute(candidate, base) for candidate in candidates]
-    return next((path for path in paths if path.exists()), paths[-1])
+    return next((path for path in paths if is_there(path)), paths[-1])
 
 
 def _absolute(text: str, base: Path) -> Path:
     plain = text.strip().strip(_QUOTES).strip().replace("\\ ", " ")
-    return Path(os.path.normpath(base / os.path.expanduser(os.path.expandvars(plain))))  # noqa: PTH111 (never raises)
+    return Path(os.path.normpath(base / at_home(os.path.expandvars(plain))))
 
 
 def as_url(section: Section) -> str | None:

@@ -91,7 +91,7 @@ def _steps(table: Table, told: dict[str, Any]) -> dict[str, Any]:
 
 def _validation(run: RunDir, record: dict[str, Any], table: Table) -> list[dict[str, Any]]:
     """Return the validation passes: from the file that the configuration names, else from the metric lines."""
-    named = config_lookup(run.path / "config.yaml")("ajet.trainer_common.val_print_to_markdown_file_path")
+    named = config_lookup(run.configuration(record))("ajet.trainer_common.val_print_to_markdown_file_path")
     rows: list[dict[str, Any]] = []
     if named:
         rows = list(validation_table(Path(record["spec"].get("codebase_dir") or run.path) / str(named)))
@@ -124,15 +124,14 @@ def _text(path: Path) -> str:
 
 def _config_diff(run: RunDir, record: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
     """Return what the run's configuration sets to something else than the defaults, and a note if it is unknown."""
-    path = run.path / "config.yaml"
-    if not path.exists():
+    path = run.configuration(record)
+    if path is None:
         return [], "the configuration was not there when the run started"
     from skillpack.config.keys import all_keys
     from skillpack.config.sources import read_source
 
-    script = Path(record["spec"]["yaml_path"] or "").suffix == ".py"
     try:
-        source = read_source(Path(record["spec"]["yaml_path"]) if script else path)
+        source = read_source(path)
     except (ScriptError, OSError) as error:
         return [], f"the configuration cannot be read: {error}"
     known = all_keys()

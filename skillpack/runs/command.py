@@ -69,6 +69,7 @@ def start_options(function: Any) -> Any:
 def options_from(kwargs: dict[str, Any]) -> Options:
     """Return how to start a run, from the values of ``start_options``. Raises BadInput."""
     from skillpack.runs.backends import Backend
+    from skillpack.runs.gpus import read_gpus
     from skillpack.runs.start import Options
 
     host, on = kwargs["host"], kwargs["on"]
@@ -81,7 +82,7 @@ def options_from(kwargs: dict[str, Any]) -> Options:
         tmux=kwargs["tmux"],
         socket=kwargs["tmux_socket"],
         backend=backend,
-        gpus=kwargs["gpus"],
+        gpus=None if kwargs["gpus"] is None else read_gpus(kwargs["gpus"]),
         server_url=kwargs["server_url"],
         observe_for=kwargs["observe"],
         kill_after=kwargs["kill_after"],
@@ -122,36 +123,48 @@ def start(blueprint: Path, max_time: float | None, as_json: bool, **kwargs: Any)
 @click.option("--why", default="", help="Why.")
 @click.option("--blueprint", type=click.Path(path_type=Path), help="A changed blueprint (default: the run's own copy).")
 @click.option("--note-only", is_flag=True, help="Write it down, start nothing.")
+@click.option("--force", is_flag=True, help="Also if the run is finished; its report is put aside.")
 @start_options
 @json_option
 def attempt(
-    directory: Path, tried: str, why: str, blueprint: Path | None, note_only: bool, as_json: bool, **kwargs: Any
+    directory: Path,
+    tried: str,
+    why: str,
+    blueprint: Path | None,
+    note_only: bool,
+    force: bool,
+    as_json: bool,
+    **kwargs: Any,
 ) -> None:
     """Record what is tried and why, put the last attempt's files aside, start again."""
     from dataclasses import replace
+    from functools import partial
 
     from skillpack.blueprint.model import read_blueprint
     from skillpack.runs.attempts import note_attempt
     from skillpack.runs.diagnose import diagnose
+    from skillpack.runs.preconditions import Refused
     from skillpack.runs.progress import Progress
     from skillpack.runs.rundir import RunDir
-    from skillpack.runs.start import Refused, restart_run
+    from skillpack.runs.start import restart_run
     from skillpack.runs.status import observe
 
     run = RunDir.existing(directory)
     status = observe(run)
     if status.alive and not note_only:
-        raise Refused(f"{run.path} is {status.state}", hint=f"scripts/run.py stop {run.path} first, or --note-only")
+        raise Refused(f"{run.path} is {status.state}", hint=f"scripts/run.py stop {run.quoted} first, or --note-only")
     source = Path(status.record["source"])
     plan = read_blueprint(blueprint or (source if source.is_file() else run.blueprint))
     plan = replace(plan, result_dir=run.path)
     progress = Progress.of(run, status.record)
     progress.refresh(whole=not status.alive)
-    note_attempt(run, status, diagnose(run, status, progress).causes, tried, why)
+    note = partial(note_attempt, run, status, diagnose(run, status, progress).causes, tried, why)
     if note_only:
+        note()
         emit({"dir": str(run.path), "noted": True}, as_json=as_json, text=f"noted in {run.attempts}")
         return
-    _show_started(plan, restart_run(run, plan, _as_before(options_from(kwargs), status.record)), as_json)
+    options = _as_before(options_from(kwargs), status.record)
+    _show_started(plan, restart_run(run, plan, options, note=note, again=force), as_json)
 
 
 def _as_before(asked: Options, record: dict[str, Any]) -> Options:
@@ -224,7 +237,13 @@ def status_command(directory: Path, as_json: bool) -> None:
         RunDir.existing(folder)
     seen = []
     for run in runs:
-        status = observe(run)
+        try:
+            status = observe(run)
+        except BadInput as error:
+            if len(runs) == 1:
+                raise
+            click.echo(f"passed over: {error.message}", err=True)
+            continue
         progress = Progress.of(run, status.record)
         if progress.refresh(whole=not status.alive):
             progress.keep()

@@ -33,7 +33,7 @@ def diagnose(
         signal=status.signal,
         reason=status.reason,
         died=tuple(status.died),
-        silent=status.silent() if status.alive else None,
+        silent=status.silent(progress.size()) if status.alive else None,
         silence_limit=silence_limit,
         elapsed=status.elapsed(),
         first_step_timeout=record["spec"]["first_step_timeout"],
@@ -42,4 +42,4 @@ def diagnose(
         and not progress.steps
         and (record.get("seconds") or 0) < BACKGROUND_SECONDS,
     )
-    return judge(progress.scans, facts, config_lookup(config or run.path / "config.yaml"))
+    return judge(progress.scans, facts, config_lookup(config or run.configuration(record)))

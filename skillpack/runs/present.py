@@ -42,7 +42,7 @@ def status_json(run: RunDir, status: Status, progress: Progress) -> dict[str, An
         "died": status.died,
         "seconds": _rounded(status.elapsed()),
         "max_time": record["spec"]["max_time"],
-        "silent_seconds": _rounded(status.silent()) if status.alive else None,
+        "silent_seconds": _rounded(status.silent(progress.size())) if status.alive else None,
         "step": main.last_step,
         "steps": progress.steps,
         "total_steps": main.total_steps,
@@ -87,13 +87,13 @@ def next_move(run: RunDir, watched: Watched) -> dict[str, Any]:
     """Return what to do next: wait so long, or which command, and why."""
     status = watched.status
     if status.alive and watched.verdict.verdict in ("hung", "unhealthy"):
-        return {"do": "triage", "command": f"scripts/triage.py {run.path}", "wait_seconds": 0}
+        return {"do": "triage", "command": f"scripts/triage.py {run.quoted}", "wait_seconds": 0}
     if status.alive:
         wait = watched.wait_next
-        return {"do": "wait", "command": f"scripts/run.py watch {run.path} --for {wait}s", "wait_seconds": wait}
+        return {"do": "wait", "command": f"scripts/run.py watch {run.quoted} --for {wait}s", "wait_seconds": wait}
     if status.state == "finished":
-        return {"do": "collect", "command": f"scripts/run.py collect {run.path}", "wait_seconds": 0}
-    return {"do": "triage", "command": f"scripts/triage.py {run.path}", "wait_seconds": 0}
+        return {"do": "collect", "command": f"scripts/run.py collect {run.quoted}", "wait_seconds": 0}
+    return {"do": "triage", "command": f"scripts/triage.py {run.quoted}", "wait_seconds": 0}
 
 
 def status_line(document: dict[str, Any]) -> str:

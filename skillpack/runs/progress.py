@@ -68,6 +68,10 @@ class Progress:
         with suppress(OSError):
             write_atomically(self.run.path / "progress.json", json.dumps(document) + "\n")
 
+    def size(self) -> int:
+        """Return the size of all logs in bytes."""
+        return sum(log.stat().st_size for log in self.logs.values() if log.exists())
+
     @property
     def steps(self) -> int:
         """The number of metric lines."""

@@ -1,7 +1,7 @@
 """Be one Ray job from this side: submit it, print its log, end with its exit code, stop it on TERM.
 
-Started as a file by the supervisor, ``python ray_job.py ADDRESS JOB``, with the job as JSON. It
-needs the package ``ray`` and nothing of this pack.
+Started as a file by the supervisor, ``python ray_job.py ADDRESS JOB``, with the job as JSON; without
+a job it only asks whether the cluster takes jobs. It needs the package ``ray`` and nothing of this pack.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Stopped(Exception):
 
 
 def main() -> int:
-    """Run the job to its end; return its exit code."""
-    address, job = sys.argv[1], json.loads(sys.argv[2])
+    """Run the job to its end; return its exit code. Without a job: 0 if the cluster takes jobs."""
+    address, job = sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else None
     try:
         from ray.job_submission import JobSubmissionClient
     except ImportError as error:
@@ -35,9 +35,14 @@ def main() -> int:
         signal.signal(number, _stop)
     try:
         client: Any = JobSubmissionClient(None if address == "auto" else address)
+        if job is None:
+            client.get_version()
+            return 0
         client.submit_job(**job)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        print(f"error: no job can be submitted to Ray at {address}: {error}")
+    except Stopped:
+        return 128 + signal.SIGTERM
+    except Exception as error:  # ray, requests and its address parser each raise their own
+        print(f"error: no job can be submitted to Ray at {address}: {' '.join(str(error).split())[:300]}")
         return MISSING
     identity = job["submission_id"]
     try:

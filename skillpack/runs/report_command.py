@@ -58,9 +58,9 @@ def finish_command(directory: Path, failed: bool, as_json: bool) -> None:
     current = report_is_current(run, status)
     refusal = ""
     if status.alive:
-        refusal = f"the run is {status.state}; scripts/run.py stop {run.path} ends it"
+        refusal = f"the run is {status.state}; scripts/run.py stop {run.quoted} ends it"
     elif not failed and not current:
-        refusal = f"there is no report of this attempt; first scripts/run.py collect {run.path}"
+        refusal = f"there is no report of this attempt; first scripts/run.py collect {run.quoted}"
     elif not failed and status.state != "finished":
         refusal = f"the run is {status.state}; finish --failed closes it, attempt tries again"
     if not refusal:

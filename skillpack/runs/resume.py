@@ -59,7 +59,7 @@ def _checkpoint(run: RunDir, record: dict[str, Any]) -> str | None:
     """Return the newest ``global_step_<n>`` folder where the run's configuration puts its checkpoints."""
     from skillpack.triage.remedy import config_lookup
 
-    lookup = config_lookup(run.path / "config.yaml")
+    lookup = config_lookup(run.configuration(record))
     base, project, name = (
         lookup(f"ajet.{key}") for key in ("trainer_common.checkpoint_base_dir", "project_name", "experiment_name")
     )
@@ -81,18 +81,18 @@ def _summary(document: dict[str, Any]) -> str:
 
 def _todo(run: RunDir, status: Status, document: dict[str, Any]) -> list[str]:
     if status.alive and status.supervised:
-        return [f"go on: scripts/run.py watch {run.path}"]
+        return [f"go on: scripts/run.py watch {run.quoted}"]
     if status.alive:
         return [
-            f"it goes on unsupervised: watch it (scripts/run.py watch {run.path}) and end it yourself at exp_max_time, "
-            f"or scripts/run.py stop {run.path}"
+            f"it goes on unsupervised: watch it (scripts/run.py watch {run.quoted}) and end it yourself at "
+            f"exp_max_time, or scripts/run.py stop {run.quoted}"
         ]
     if status.state == "finished":
-        return [f"collect: scripts/run.py collect {run.path}"]
-    again = f'scripts/run.py attempt {run.path} --tried "the same again"'
+        return [f"collect: scripts/run.py collect {run.quoted}"]
+    again = f'scripts/run.py attempt {run.quoted} --tried "the same again"'
     if document["checkpoint"]:
         return [
             f"start again: {again}",
             f"it resumes from {document['checkpoint']} if project and experiment name are the same",
         ]
-    return [f"why: scripts/triage.py {run.path}", f"start again: {again}"]
+    return [f"why: scripts/triage.py {run.quoted}", f"start again: {again}"]

@@ -1,8 +1,9 @@
 """The directory of a run, and the record ``run.json`` in it.
 
-Files: ``blueprint.md``, ``run.json``, ``console.log``, ``logs/`` (one log per part of a swarm
-run), ``exit_code``, ``attempts.md``, ``attempts/`` (what earlier attempts left), ``report.md``,
-``report.json``, ``metrics.csv``, ``curves.png``, and last ``finish.flag``.
+Files: ``blueprint.md``, ``config.yaml`` (``config.py`` where a client script is the configuration),
+``run.json``, ``console.log``, ``logs/`` (one log per part of a swarm run), ``exit_code``,
+``attempts.md``, ``attempts/`` (what earlier attempts left), ``report.md``, ``report.json``,
+``metrics.csv``, ``curves.png``, and last ``finish.flag``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from skillpack.files import write_atomically
 from skillpack.script import BadInput
 
 RECORD_VERSION = 1
+_RECORD = {"version": int, "id": str, "attempt": int, "phase": str, "spec": dict, "parts": list, "backend": dict}
 RUN_VARIABLE = "AJET_RUN_ID"
 """Every process of a run carries its id in this environment variable."""
 
@@ -42,6 +46,11 @@ class RunDir:
                 hint="scripts/run.py status FOLDER lists the runs below a folder",
             )
         return run
+
+    @property
+    def quoted(self) -> str:
+        """The run's directory as a word of a shell command."""
+        return shlex.quote(str(self.path))
 
     @property
     def record(self) -> Path:
@@ -77,9 +86,34 @@ class RunDir:
         """Return the log that a part writes: ``console.log`` itself if it is the only part."""
         return self.console if parts == 1 else self.path / "logs" / f"{part}.log"
 
+    def keep_configuration(self, original: Path) -> None:
+        """Copy the configuration that a run starts with, YAML or client script. Raises OSError."""
+        shutil.copyfile(original, self._configuration_copy(original))
+
+    def configuration(self, record: dict[str, Any]) -> Path | None:
+        """Return the file with the configuration that the run started with, None if it was not there then.
+
+        That is the original as long as it is the same as the run's copy: what it names relative to
+        itself is found beside it alone.
+        """
+        original = Path(record["spec"].get("yaml_path") or "")
+        copy = self._configuration_copy(original)
+        if not copy.is_file():
+            return None
+        with suppress(OSError):
+            if original.read_bytes() == copy.read_bytes():
+                return original
+        return copy
+
+    def _configuration_copy(self, original: Path) -> Path:
+        return self.path / ("config.py" if original.suffix.lower() in (".py", ".pyw") else "config.yaml")
+
     def read(self) -> dict[str, Any]:
-        """Return the record. Raises BadInput if it is missing or no record."""
-        return read_json(self.record, required=True)
+        """Return the record. Raises BadInput if it is missing, damaged, or not one that ``run.py`` wrote."""
+        record = read_json(self.record, required=True)
+        if not is_record(record):
+            raise BadInput(f"{self.record} is not the record of a run", expected="the run.json that run.py writes")
+        return record
 
     def write(self, record: dict[str, Any]) -> None:
         """Replace the record atomically. Raises OSError."""
@@ -106,6 +140,11 @@ def read_json(path: Path, *, required: bool = False) -> dict[str, Any]:
     if required:
         raise BadInput(f"{path} {problem}", expected="the record that run.py writes")
     return {}
+
+
+def is_record(data: dict[str, Any]) -> bool:
+    """Tell whether JSON data is a record of a run: other programs write a ``run.json``, too."""
+    return all(isinstance(data.get(name), kind) for name, kind in _RECORD.items())
 
 
 @contextmanager
@@ -136,13 +175,22 @@ def take_lock(path: Path) -> int | None:
     return None
 
 
+def is_run(folder: Path) -> bool:
+    """Tell whether a folder's ``run.json`` is a run's; a damaged one is, if a blueprint lies beside it."""
+    record = read_json(folder / "run.json")
+    return is_record(record) or (not record and (folder / "blueprint.md").is_file())
+
+
 def runs_below(folder: Path) -> list[RunDir]:
-    """Return the runs in ``folder`` and up to four levels below, sorted by path; links are not followed."""
+    """Return the runs in ``folder`` and up to four levels below, sorted by path; links are not followed.
+
+    A ``run.json`` of another program makes no run.
+    """
     found = []
     start = len(folder.parts)
     for where, folders, files in os.walk(folder):
         here = Path(where)
-        if "run.json" in files:
+        if "run.json" in files and is_run(here):
             found.append(RunDir(here))
             folders.clear()
         elif len(here.parts) - start >= 4:

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from skillpack.blueprint.lint_files import git_state
 from skillpack.blueprint.model import Blueprint
+from skillpack.blueprint.paths import FILE, kind
 from skillpack.files import write_atomically
 from skillpack.runs import handover
 from skillpack.runs.backends import Backend
-from skillpack.runs.process import PROC
+from skillpack.runs.preconditions import Refused, check_place, result_dir_of, server_url
 from skillpack.runs.rundir import RECORD_VERSION, RunDir, locked
-from skillpack.runs.status import Status, observe
+from skillpack.runs.status import ENDED_WELL, Status, observe
 from skillpack.runs.tmux import Tmux, session_name
-from skillpack.script import BadInput, ScriptError, Unavailable
+from skillpack.script import Unavailable
 
 LAUNCH = Path(__file__).with_name("launch.py")
 PATIENCE = 20.0
 LEFT_BY_AN_ATTEMPT = (
-    "run.json",
+    "finish.flag",
+    "report.md",
+    "report.json",
+    "metrics.csv",
+    "curves.png",
     "heartbeat.json",
     "progress.json",
     "console.log",
@@ -36,15 +41,11 @@ LEFT_BY_AN_ATTEMPT = (
     "exit_code",
     "supervisor.log",
     "config.yaml",
+    "config.py",
+    "run.json",
 )
 WINDOW_VARIABLES = ("PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "HF_HOME")
 """What a person who opens another window in the session will miss; nothing secret."""
-
-
-class Refused(ScriptError):
-    """The run may not be started: it lives, or it has ended and was not asked to try again (exit code 1)."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True)
@@ -84,51 +85,50 @@ def start_run(blueprint: Blueprint, options: Options) -> Status:
     Waits until the supervisor has taken over, and ``observe_for`` seconds more for a failure at
     once. Raises BadInput, Refused (the run is alive or has ended already) or Unavailable.
     """
-    run = RunDir(_checked(blueprint, options))
+    run = RunDir(result_dir_of(blueprint))
+    _refuse_old(run)
+    check_place(blueprint, options)
     run.path.mkdir(parents=True, exist_ok=True)
     with locked(run.path / ".start.lock") as lock:
         if lock is None:
-            raise Refused(f"another start of {run.path} is under way", hint="scripts/run.py status DIR")
+            raise Refused(f"another start of {run.path} is under way", hint=f"scripts/run.py status {run.quoted}")
         _refuse_old(run)
         return _launch(run, blueprint, options, attempt=1)
 
 
-def restart_run(run: RunDir, blueprint: Blueprint, options: Options) -> Status:
-    """Put what the last attempt left aside (``attempts/<n>/``) and start the run again. Raises as ``start_run``."""
-    _checked(blueprint, options)
+def restart_run(
+    run: RunDir, blueprint: Blueprint, options: Options, *, note: Callable[[], None], again: bool = False
+) -> Status:
+    """Start the run again, with what the last attempt left put aside (``attempts/<n>/``).
+
+    ``note`` is called when nothing stands in the way any more, before anything is moved. A run
+    that finished is started only with ``again``. Raises as ``start_run``.
+    """
+    result_dir_of(blueprint)
     with locked(run.path / ".start.lock") as lock:
         status = observe(run)
         if lock is None or status.alive:
-            raise Refused(f"{run.path} is {status.state}", hint="scripts/run.py stop DIR first")
+            raise Refused(f"{run.path} is {status.state}", hint=f"scripts/run.py stop {run.quoted} first")
+        if (status.state == ENDED_WELL or run.finish_flag.exists()) and not again:
+            raise Refused(
+                f"{run.path} is finished; another attempt would put its report aside",
+                expected="a run that ended otherwise",
+                hint="a new exp_result_dir for a new experiment; --force tries this one again all the same",
+            )
+        check_place(blueprint, options)
+        note()
         attempt = run.read()["attempt"]
-        aside = run.path / "attempts" / str(attempt)
-        aside.mkdir(parents=True, exist_ok=True)
-        for name in LEFT_BY_AN_ATTEMPT:
-            if (run.path / name).exists():
-                shutil.move(run.path / name, aside / name)
-        for name in ("stop.request", "finish.flag", "report.md", "report.json"):
-            (run.path / name).unlink(missing_ok=True)
+        _put_aside(run, run.path / "attempts" / str(attempt))
         return _launch(run, blueprint, options, attempt=attempt + 1)
 
 
-def _checked(blueprint: Blueprint, options: Options) -> Path:
-    """Return the result directory of a blueprint that holds what a start needs. Raises BadInput."""
-    if not PROC.is_dir():
-        raise Unavailable("runs need Linux: processes are known by /proc here", hint="start it on the training machine")
-    missing = [
-        name
-        for name, value in (("exp_launch_command", blueprint.commands), ("exp_result_dir", blueprint.result_dir))
-        if not value
-    ]
-    bad_time = [problem for problem in blueprint.problems if problem.startswith("exp_max_time: ")]
-    if missing or bad_time or blueprint.result_dir is None:
-        what = bad_time[0] if bad_time else f"{blueprint.source} has no {' and no '.join(missing)}"
-        raise BadInput(what, hint="scripts/blueprint.py lint BLUEPRINT names everything that is missing")
-    if options.backend.kind == "local" and blueprint.codebase_dir and not blueprint.codebase_dir.is_dir():
-        raise BadInput(
-            f"exp_codebase_dir {blueprint.codebase_dir} is no directory", hint="scripts/blueprint.py lint BLUEPRINT"
-        )
-    return blueprint.result_dir
+def _put_aside(run: RunDir, aside: Path) -> None:
+    """Move what an attempt left; ``run.json`` goes last, so that the run can be found whatever happens."""
+    aside.mkdir(parents=True, exist_ok=True)
+    for name in LEFT_BY_AN_ATTEMPT:
+        if (run.path / name).exists():
+            shutil.move(run.path / name, aside / name)
+    (run.path / "stop.request").unlink(missing_ok=True)
 
 
 def _refuse_old(run: RunDir) -> None:
@@ -137,23 +137,27 @@ def _refuse_old(run: RunDir) -> None:
     status = observe(run)
     if status.alive:
         raise Refused(
-            f"this run is {status.state} already, in {run.path}", hint="scripts/run.py watch DIR, or stop DIR"
+            f"this run is {status.state} already, in {run.path}",
+            hint=f"scripts/run.py watch {run.quoted}, or stop it",
         )
+    hint = f'scripts/run.py attempt {run.quoted} --tried "WHAT CHANGED" to try this one again'
+    if run.finish_flag.exists():
+        hint = f"read {run.path / 'report.md'}"
+    elif status.state == ENDED_WELL:
+        hint = f"scripts/run.py collect {run.quoted}"
     raise Refused(
-        f"{run.path} holds a run that is {status.state}",
+        f"{run.path} holds a run that is {'finished' if run.finish_flag.exists() else status.state}",
         expected="a new exp_result_dir for a new experiment",
-        hint='scripts/run.py attempt DIR --tried "WHAT CHANGED" to try this one again',
+        hint=hint,
     )
 
 
 def _launch(run: RunDir, blueprint: Blueprint, options: Options, attempt: int) -> Status:
     use_tmux = Tmux.installed() if options.tmux is None else options.tmux
-    if use_tmux and not Tmux.installed():
-        raise Unavailable("tmux is not installed", hint="install tmux, or start with --no-tmux")
     record = _new_record(run, blueprint, options, attempt, use_tmux)
     write_atomically(run.blueprint, blueprint.text)
-    if blueprint.yaml_path and blueprint.yaml_path.is_file() and options.backend.kind == "local":
-        shutil.copyfile(blueprint.yaml_path, run.path / "config.yaml")
+    if blueprint.yaml_path and kind(blueprint.yaml_path) == FILE and options.backend.kind == "local":
+        run.keep_configuration(blueprint.yaml_path)
     logs = [run.console, *(run.log_of(part["name"], len(record["parts"])) for part in record["parts"])]
     for log in logs:
         log.parent.mkdir(exist_ok=True)
@@ -218,23 +222,9 @@ def _client_names(count: int) -> list[str]:
     return ["client"] if count == 1 else [f"client-{number}" for number in range(1, count + 1)]
 
 
-def server_url(blueprint: Blueprint) -> str:
-    """Return where the blueprint's swarm server answers: its address, or its port here (AgentJet's is 10086)."""
-    if blueprint.server_url:
-        return blueprint.server_url
-    port = re.search(r"--(?:swarm-)?port[= ](\d+)", blueprint.server_command or "")
-    return f"http://127.0.0.1:{port[1] if port else 10086}"
-
-
 def _variables(blueprint: Blueprint, options: Options) -> dict[str, str]:
     """Return what the run adds to the environment: the blueprint's fields, the server, the GPUs."""
-    paths = {
-        "exp_codebase_dir": blueprint.codebase_dir,
-        "exp_venv_exe": blueprint.venv_exe,
-        "exp_yaml_path": blueprint.yaml_path,
-        "exp_result_dir": blueprint.result_dir,
-    }
-    variables = {name: str(path) for name, path in paths.items() if path}
+    variables = blueprint.variables
     if blueprint.mode == "swarm":
         variables["AJET_SWARM_URL"] = options.server_url or server_url(blueprint)
     if options.gpus is not None:

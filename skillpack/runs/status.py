@@ -65,10 +65,18 @@ class Status:
             return None
         return max(0.0, time.monotonic() - started)
 
-    def silent(self) -> float | None:
-        """Return the seconds since a living run's last output; None if unknown. No wall clock is asked."""
+    def silent(self, size: int) -> float | None:
+        """Return the seconds since a living run's last output; None if unknown. No wall clock is asked.
+
+        ``size`` is that of the run's logs now, in bytes: what goes beyond the heartbeat's was
+        written since. If there is no supervisor to beat, that is all that can be said.
+        """
         grown = self.heartbeat.get("last_output_monotonic")
-        if grown is None or self.heartbeat.get("boot") != process.boot_id():
+        if self.heartbeat.get("boot") != process.boot_id():
+            return None
+        if size > self.heartbeat.get("log_bytes", 0):
+            grown = self.heartbeat.get("monotonic") if self.supervised else None
+        if grown is None:
             return None
         return max(0.0, time.monotonic() - grown)
 

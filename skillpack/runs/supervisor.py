@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 from skillpack.files import write_atomically
 from skillpack.runs import process
@@ -25,6 +26,7 @@ from skillpack.runs.engine import ask_engine
 from skillpack.runs.gpus import GpusBusy, take_gpus
 from skillpack.runs.heart import Heart
 from skillpack.runs.parts import Part, child_environment
+from skillpack.runs.ports import is_here, listens_below
 from skillpack.runs.rundir import RUN_VARIABLE, RunDir, take_lock
 
 TICK = 0.5
@@ -127,19 +129,28 @@ class Supervisor:
         return None
 
     def _await_server(self, url: str, server: Part | None) -> tuple[str, str] | None:
-        """Wait until the swarm server answers; return outcome and reason if it will not."""
+        """Wait until the swarm server answers; return outcome and reason if it will not.
+
+        A server that this run starts must be the one that listens: what answers in the stead of one
+        that found its port taken belongs to somebody else.
+        """
         patience = self.spec["server_timeout"]
         deadline = time.monotonic() + patience
+        where = urlsplit(url)
+        port = where.port or (443 if where.scheme == "https" else 80)
+        here = server is not None and self.backend.kind == "local" and is_here(where.hostname)
         while True:
-            if status := ask_engine(url, 2.0):
-                self.heart.engine(status)
-                return None
             if server and server.ended:
                 return "part-died", f"the server ended ({server.how}) before it was ready"
+            status = ask_engine(url, 2.0)
+            if status and (not here or listens_below(os.getpid(), port)):
+                self.heart.engine(status)
+                return None
             if ended := self._cut_short():
                 return ended
             if time.monotonic() >= deadline:
-                return "not-ready", f"no swarm server answered at {url} within {patience:g} s"
+                whose = f"the server that answers at {url} is not this run's" if status else f"no answer from {url}"
+                return "not-ready", f"no swarm server of this run within {patience:g} s: {whose}"
             self._tick()
 
     def _watch_engine(self, url: str) -> None:

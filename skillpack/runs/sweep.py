@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from skillpack.blueprint.model import Blueprint, read_blueprint
-from skillpack.runs.gpus import gpus_are_free
+from skillpack.runs.gpus import gpus_are_free, read_gpus
+from skillpack.runs.preconditions import Refused
 from skillpack.runs.rundir import RunDir, locked
-from skillpack.runs.start import Options, Refused, restart_run, start_run
+from skillpack.runs.start import Options, restart_run, start_run
 from skillpack.runs.status import Status, observe
 from skillpack.script import BadInput, ScriptError
 
@@ -49,10 +51,10 @@ class Slots:
 
     @classmethod
     def read(cls, slots: str | None, jobs: int | None) -> Slots:
-        """Return the slots of ``0,1;2,3``, or so many without GPUs. Raises BadInput for a GPU in two slots."""
+        """Return the slots of ``0,1;2,3``, or so many without GPUs. Raises BadInput for no GPU, or one in two slots."""
         if slots is None:
             return cls((None,) * (jobs or 1))
-        named = [",".join(gpu.strip() for gpu in slot.split(",") if gpu.strip()) for slot in slots.split(";")]
+        named = [read_gpus(slot) for slot in slots.split(";")]
         every = [gpu for slot in named for gpu in slot.split(",")]
         if "" in named or len(set(every)) != len(every):
             raise BadInput(f"--slots {slots}: a slot is empty, or a GPU is in two", expected='such as "0,1;2,3"')
@@ -131,8 +133,8 @@ def _begin(entry: Entry, options: Options) -> None:
         else:
             from skillpack.runs.attempts import note_attempt
 
-            note_attempt(entry.run, entry.status, [], "the same again", "the sweep retries")
-            entry.status = restart_run(entry.run, entry.blueprint, options)
+            note = partial(note_attempt, entry.run, entry.status, [], "the same again", "the sweep retries")
+            entry.status = restart_run(entry.run, entry.blueprint, options, note=note)
     except ScriptError as error:
         entry.trouble = error.message
 

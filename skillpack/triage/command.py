@@ -53,17 +53,22 @@ def triage_command(
     as_json: bool,
 ) -> None:
     """Find the root cause in a training log (plain or .gz) or in a run's directory, or say that it is healthy."""
+    from skillpack.runs.rundir import is_run
     from skillpack.triage.present import verdict_json
+    from skillpack.triage.readable import require_log
+    from skillpack.triage.writers import is_written
 
     path = path.expanduser().absolute()
     if config and not config.is_file():
         raise BadInput(f"no configuration at {config}", expected="the YAML of the run")
-    if (path / "run.json").is_file():
+    log = None
+    if is_run(path):
         verdict = _triage_run(path, config, silence_after, seconds if follow else 0.0)
     else:
         log = _log_at(path)
+        require_log(log, may_grow=follow or exit_code is not None or bool(is_written(log)))
         verdict = _triage_log(log, config, exit_code, ended, silence_after, seconds if follow else 0.0)
-    document = {"path": str(path), **verdict_json(verdict)}
+    document = {"path": str(path), "log": str(log) if log else None, **verdict_json(verdict)}
     emit(document, as_json=as_json, text=lambda: verdict_text(document))
     sys.exit(YES if verdict.well else NO)
 
@@ -149,6 +154,8 @@ def verdict_text(document: dict[str, Any]) -> str:
     steps = document["steps"]
     where = f"{steps['count']} steps (last {steps['last']})" if steps["count"] else "no training step"
     lines = [f"{document['verdict']}: {document['why']}; {where}, {steps['lines']} lines"]
+    if document["log"] not in (None, document["path"]):
+        lines.insert(0, f"no run's directory; the newest log in it is judged: {document['log']}")
     for cause in document["causes"]:
         lines += cause_lines(cause)
     for finding in document["health"]:

@@ -51,6 +51,7 @@ def judge(scans: dict[str, Scan], facts: Facts, lookup: Lookup) -> Verdict:
         found = suspects.of_a_failure(scans, facts.died)
         if word in SUDDEN and not any(one.is_a("root") for one in found):
             found = suspects.ranked([*found, *suspects.last_words(scans)], facts.died)
+        found = [one for one in found if not one.signature.verdicts or word in one.signature.verdicts]
         verdict.causes = causes_of(found, facts, lookup)
         blamed = {one["id"] for one in verdict.causes}
         verdict.followed_by = [brief(one) for one in found if one.signature.id not in blamed]

@@ -29,6 +29,7 @@ class Signature:
     unless: re.Pattern[str] | None = None
     detail: re.Pattern[str] | None = None
     only_last: bool = False
+    verdicts: tuple[str, ...] = ()
     remedy: tuple[dict[str, Any], ...] = ()
     links: tuple[str, ...] = field(default=())
 
@@ -64,6 +65,7 @@ def signatures() -> dict[str, Signature]:
             unless=_compiled(entry.get("unless")),
             detail=_compiled(entry.get("detail")),
             only_last=entry.get("only_last", False),
+            verdicts=tuple(entry.get("verdicts", ())),
             remedy=tuple(entry.get("remedy", ())),
             links=tuple(entry.get("links", ())),
         )

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from skillpack.runs.engine import ask_engine
@@ -130,16 +132,87 @@ def test_one_dead_client_of_two_is_told_while_the_other_goes_on(lab: Lab) -> Non
 
 
 def test_a_server_that_dies_before_it_is_ready_is_told(lab: Lab) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        directory = started(lab, swarm_blueprint(lab, "python client.py 2", server=engine(port)))
-        record = lab.ended(directory)
+    dies = """python -c "raise OSError(98, 'Address already in use')" """
+    directory = started(lab, swarm_blueprint(lab, "python client.py 2", server=dies))
+    record = lab.ended(directory)
     assert record["outcome"] == "part-died"
     answer = lab.run("watch", directory, "--json")
     assert answer.json["died"] == ["server"]
     assert answer.json["causes"][0]["id"] == "port-in-use"
+
+
+@contextmanager
+def foreign_engine(lab: Lab, port: int) -> Iterator[str]:
+    """Run an engine that belongs to somebody else; yield its URL."""
+    argv = [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", str(port)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen(argv, cwd=lab.path, **quiet)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until(lambda: ask_engine(url), "the engine")
+        yield url
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def status_of(url: str) -> str:
+    engine = ask_engine(url)
+    assert engine
+    return engine.status
+
+
+def test_a_port_that_somebody_else_holds_is_refused_and_his_engine_left_alone(lab: Lab) -> None:
+    port = free_port()
+    blueprint = swarm_blueprint(lab, "python client.py 2", server=engine(port))
+    with foreign_engine(lab, port) as url:
+        answer = lab.run("start", blueprint)
+        assert answer.code == 1
+        assert f"port {port} is taken, by pid" in answer.err
+        assert status_of(url) == "ENGINE.OFFLINE"
+    assert not lab.result("swarm").exists()
+
+
+def test_a_foreign_server_that_comes_before_the_runs_own_gets_no_client(lab: Lab) -> None:
+    port = free_port()
+    blueprint = swarm_blueprint(lab, "python client.py 2", server=f"sleep 600 # {engine(port)}")
+    directory = started(lab, blueprint, "--server-timeout", "20s")
+    with foreign_engine(lab, port) as url:
+        assert lab.ended(directory)["outcome"] == "not-ready"
+        assert status_of(url) == "ENGINE.OFFLINE"
+    record = lab.record(directory)
+    assert "is not this run's" in record["reason"]
+    assert [part["process"] is None for part in record["parts"]] == [False, True]
+
+
+def test_the_next_attempt_looks_at_the_port_too(lab: Lab) -> None:
+    port = free_port()
+    directory = started(lab, swarm_blueprint(lab, "python client.py 2", server=f"false # {engine(port)}"))
+    lab.ended(directory)
+    with foreign_engine(lab, port):
+        answer = lab.run("attempt", directory, "--tried", "the same")
+    assert (answer.code, "is taken" in answer.err) == (1, True)
+    assert not (directory / "attempts.md").exists()
+    assert lab.record(directory)["attempt"] == 1
+
+
+def test_remedies_know_the_configuration_of_a_client_script(lab: Lab) -> None:
+    oom = "import sys; sys.exit('  in update_actor\\ntorch.OutOfMemoryError: CUDA out of memory. Tried')"
+    (lab.path / "job.py").write_text(
+        "from ajet.copilot.job import AgentJetJob\n"
+        "job = AgentJetJob(max_prompt_length=3000, max_response_length=7000, max_model_len=10000,\n"
+        "                  max_response_length_in_one_turn=4096)\n"
+    )
+    blueprint = swarm_blueprint(lab, "python client.py 2", server=f'python -c "{oom}"')
+    blueprint.write_text(blueprint.read_text().replace("swarm.yaml", "job.py"))
+    directory = started(lab, blueprint)
+    lab.ended(directory)
+    first = lab.run("watch", directory, "--json").json["causes"][0]
+    remedy = first["remedy"][0]
+    assert first["id"] == "gpu-oom-train"
+    assert (remedy["key"], remedy["current"], remedy["value"]) == ("ajet.rollout.max_model_len", 10000, 7500)
+    (lab.path / "job.py").write_text("job = None")  # what it is now says nothing about that run
+    assert lab.run("watch", directory, "--json").json["causes"][0]["remedy"][0] == remedy
 
 
 def test_an_address_without_a_server_is_told(lab: Lab) -> None:
@@ -152,20 +225,9 @@ def test_an_address_without_a_server_is_told(lab: Lab) -> None:
 
 
 def test_an_engine_that_somebody_else_runs_is_used_and_left_running(lab: Lab) -> None:
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=lab.path,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
+    with foreign_engine(lab, free_port()) as url:
         directory = started(lab, swarm_blueprint(lab, "python client.py 3 --leave", url=url))
         lab.ended(directory)
         answer = lab.run("watch", directory, "--json")
         assert (answer.code, answer.json["state"]) == (0, "finished")
         assert ask_engine(url) is not None
-    finally:
-        server.terminate()
-        server.wait(20)
