@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from statistics import fmean
 
@@ -42,6 +43,17 @@ def train(policy: LearningPolicy, seed: int, steps: int = 25, reward_is_right: b
 def test_the_mean_reward_rises(seed):
     means = train(LearningPolicy(seed), seed)
     assert fmean(means[-5:]) > fmean(means[:5]) + 0.4
+
+
+@pytest.mark.parametrize("question", ["Add 1 and " + "9" * 400, f"Multiply {'9' * 200} by {'9' * 200}."])
+def test_numbers_beyond_a_float_are_left_out(question):
+    assert not {"inf", "nan"} & {one.content for one in candidates(ask(question))}
+
+
+@pytest.mark.parametrize("word", ["nan", "infinity"])
+def test_words_that_python_reads_as_numbers_stay_words_in_json_mode(word):
+    offered = candidates(ask(f"Converges or goes to {word}?", response_format={"type": "json_object"}))
+    assert json.dumps({"answer": word}) in [one.content for one in offered]
 
 
 def test_equal_rewards_teach_nothing():

@@ -257,6 +257,46 @@ def test_tools_that_are_none_and_waits_that_are_none_are_refused(start_engine):
     assert httpx.get(engine.url + "/get_engine_status?revision=1&wait_seconds=nan").status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"properties": {"a": {"enum": []}}}, "a tool is"),
+        ({"properties": {"a": {"enum": 5}}}, "a tool is"),
+        ({"properties": {}, "required": [[]]}, "required"),
+        ({"properties": {}, "required": 5}, "required"),
+    ],
+)
+def test_tools_whose_parameters_are_no_schema_are_refused(start_engine, parameters, said):
+    engine = start_engine(job())
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    answer = engine.chat(engine.claim()["openai_api_key"], tools=[tool])
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]["message"]
+
+
+def test_a_named_tool_that_is_no_object_is_refused(start_engine):
+    engine = start_engine(job())
+    answer = engine.chat(engine.claim()["openai_api_key"], tool_choice={"type": "function", "function": 5})
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {"messages": [{"role": "user", "content": [5]}]}),
+        ("/v1/messages", {"messages": [{"role": "user", "content": [{"type": "tool_result", "content": [5]}]}]}),
+        ("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": [5]}]}),
+        ("/v1/responses", {"input": [{"type": "message", "role": "user", "content": [5]}]}),
+    ],
+)
+def test_content_whose_parts_are_no_objects_is_refused(start_engine, path, body):
+    engine = start_engine(job())
+    bearer = {"authorization": f"Bearer {engine.claim()['openai_api_key']}"}
+    answer = engine.post(path, body, headers=bearer)
+    assert answer.status_code == 400
+    assert "object" in answer.json()["error"]["message"]
+
+
 def test_a_patience_without_end_is_cut_to_a_week(start_engine):
     engine = start_engine(job())
     engine.claim(timeout=1e308)

@@ -61,15 +61,32 @@ class ChatRequest(BaseModel):
     def _check_tools(cls, tools: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
         for tool in tools or []:
             function = tool.get("function", tool)
-            parameters = function.get("parameters") or {} if isinstance(function, dict) else None
-            properties = parameters.get("properties") or {} if isinstance(parameters, dict) else None
-            if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
+            parameters = (function.get("parameters") or {}) if isinstance(function, dict) else None
+            if not isinstance(parameters, dict) or not _are_properties(parameters.get("properties") or {}):
                 raise ValueError('a tool is {"type": "function", "function": {"name": …, "parameters": JSON Schema}}')
+            required = parameters.get("required") or []
+            if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+                raise ValueError("required: the list of the names of parameters")
         return tools
+
+    @field_validator("tool_choice")
+    @classmethod
+    def _check_tool_choice(cls, choice: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        if isinstance(choice, dict) and not isinstance(choice.get("function", {}), dict):
+            raise ValueError('a named tool is {"type": "function", "function": {"name": …}}')
+        return choice
 
     def prompt_text(self) -> str:
         """Return all messages as text, one role and content per line."""
         return "\n".join(f"{message.get('role', '')}: {message_text(message)}" for message in self.messages)
+
+
+def _are_properties(properties: Any) -> bool:
+    """Tell whether these are the properties of a JSON Schema, as far as the policies read it."""
+    if not isinstance(properties, dict) or not all(isinstance(one, dict) for one in properties.values()):
+        return False
+    choices = [one["enum"] for one in properties.values() if "enum" in one]
+    return all(isinstance(values, list) and values for values in choices)
 
 
 def message_text(message: dict[str, Any]) -> str:

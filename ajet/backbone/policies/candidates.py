@@ -9,6 +9,7 @@ every prompt; the kinds are what the policy learns about.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -101,7 +102,8 @@ def _values(question: str, tool_result: str) -> list[tuple[str, str]]:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(number) for number in _NUMBER.findall(text)[:MAX_NUMBERS]]
+    numbers = map(float, _NUMBER.findall(text)[:MAX_NUMBERS])
+    return [number for number in numbers if math.isfinite(number)]
 
 
 def _arithmetic(numbers: list[float]) -> dict[str, str]:
@@ -113,7 +115,7 @@ def _arithmetic(numbers: list[float]) -> dict[str, str]:
         values |= {"sum": sum(numbers), "difference": a - b, "product": a * b, "reverse difference": b - a}
         if b:
             values["quotient"] = a / b
-    return {kind: _number_text(value) for kind, value in values.items()}
+    return {kind: _number_text(value) for kind, value in values.items() if math.isfinite(value)}
 
 
 def _number_text(value: float) -> str:
@@ -125,6 +127,8 @@ def _plain(value: str) -> str | int | float:
         number = float(value)
     except ValueError:
         return value
+    if not math.isfinite(number):
+        return value  # the words "nan" and "infinity" are text, and JSON has no such numbers
     return int(number) if number == int(number) else number
 
 

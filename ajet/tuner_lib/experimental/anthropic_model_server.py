@@ -65,14 +65,14 @@ class MessagesServer:
     async def count_tokens(self, request: Request) -> Response:
         """Count the tokens of a Messages request."""
         try:
-            body = parse(MessagesRequest, request.body)
+            chat = to_chat(parse(MessagesRequest, request.body))
         except HttpError as error:
             raise _error(error.status, str(error)) from None
-        return json_response({"input_tokens": count_tokens(to_chat(body).prompt_text())})
+        return json_response({"input_tokens": count_tokens(chat.prompt_text())})
 
 
 def to_chat(body: MessagesRequest) -> ChatRequest:
-    """Return the same request in the form of the OpenAI API."""
+    """Return the same request in the form of the OpenAI API. Raises HttpError (400) for blocks that are no objects."""
     messages: list[dict[str, Any]] = []
     if body.system:
         messages.append({"role": "system", "content": _blocks_text(body.system)})
@@ -154,6 +154,7 @@ def _chat_messages(message: dict[str, Any]) -> list[dict[str, Any]]:
     role, content = message.get("role", "user"), message.get("content")
     if not isinstance(content, list):
         return [{"role": role, "content": content}]
+    _check_blocks(content)
     results = [
         {"role": "tool", "tool_call_id": block.get("tool_use_id", ""), "content": _blocks_text(block.get("content"))}
         for block in content
@@ -177,8 +178,14 @@ def _chat_messages(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [*results, own]
 
 
+def _check_blocks(blocks: list[Any]) -> None:
+    if not all(isinstance(block, dict) for block in blocks):
+        raise HttpError(400, "Invalid request: messages: a block of content is an object with a type")
+
+
 def _blocks_text(content: Any) -> str:
     if isinstance(content, list):
+        _check_blocks(content)
         return "\n".join(str(block.get("text", f"[{block.get('type')}]")) for block in content)
     return "" if content is None else str(content)
 

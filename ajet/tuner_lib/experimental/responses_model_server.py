@@ -126,6 +126,8 @@ def _chat_message(item: dict[str, Any]) -> dict[str, Any]:
         raise openai_error(400, f"Invalid request: input: items of type {kind!r} are not taken")
     content = item.get("content")
     if isinstance(content, list):
+        if not all(isinstance(part, dict) for part in content):
+            raise openai_error(400, "Invalid request: input: a part of content is an object with a type")
         content = [{**part, "type": "text" if "text" in part else part.get("type")} for part in content]
     role = "system" if item.get("role") == "developer" else item.get("role", "user")
     return {"role": role, "content": content}
