@@ -36,6 +36,7 @@ class Client:
     identity: str
     plugins: tuple[str, ...]
     duplicates: str
+    links: str
     roots: tuple[Root, ...]
 
     def folders(self, root: Root, cwd: Path) -> list[Path]:

@@ -172,21 +172,22 @@ def _mend_link(found: shelf.Found, scope: str) -> str:
 
 
 def _load(client: Client, seen: list[Seen]) -> list[Seen]:
-    """Mark the skills that the client would not load because another has their name."""
-    if client.duplicates == "all":
-        return seen
-    names: set[str] = set()
-    marked = []
-    for skill in seen:
-        marked.append(replace(skill, loaded=skill.name not in names))
-        names.add(skill.name)
-    return marked
+    """Mark the skills that the client would not load because another has their name, or is the same folder."""
+    folders: dict[Path, Seen] = {}
+    for skill in seen if client.links == "last" else reversed(seen):
+        folders[skill.path.resolve()] = skill
+    kept = [skill for skill in seen if folders[skill.path.resolve()] is skill]
+    names = {skill.name: skill for skill in reversed(kept)}
+    return [
+        replace(skill, loaded=skill in kept and (client.duplicates == "all" or names[skill.name] is skill))
+        for skill in seen
+    ]
 
 
 def _check_names(client: Client, seen: list[Seen], names: Sequence[str], health: Health) -> None:
     """Complain of names that are met twice, and of ours that are missing."""
     for name in sorted({skill.name for skill in seen}):
-        same = [skill for skill in seen if skill.name == name]
+        same = list({skill.path.resolve(): skill for skill in reversed(seen) if skill.name == name}.values())[::-1]
         if len(same) > 1 and any(skill.kind != "foreign" for skill in same):
             first, *others = same
             what = f"{client.title} loads {name} from {first.path} and not from {others[0].path}"

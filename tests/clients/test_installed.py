@@ -153,6 +153,71 @@ def test_what_the_doctor_says_of_a_name_in_two_places_is_so(
     assert [(skill["scope"], skill["loaded"]) for skill in codex["skills"]] == [("project", True), ("user", True)]
 
 
+def put(folder: Path, name: str, description: str) -> Path:
+    """Write a skill that nobody has installed."""
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / name / "SKILL.md").write_text(f'---\nname: {name}\ndescription: "{description}"\n---\n')
+    return folder / name
+
+
+def doctors_word(home: Path, cwd: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return per client (name, scope) of what the doctor says it loads in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "skillpack", "doctor", "--json"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home)},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        entry["client"]: [(skill["name"], skill["scope"]) for skill in entry["skills"] if skill["loaded"]]
+        for entry in json.loads(done.stdout)["clients"]
+    }
+
+
+def test_the_nearest_folder_of_a_project_comes_first(
+    claude_code: ClaudeCode, codex: Codex, home: Path, project: Path
+) -> None:
+    """Claude Code takes the nearest; Codex lists all."""
+    inner = project / "src" / "deep"
+    inner.mkdir(parents=True)
+    (inner.parent / "codex-home").symlink_to(home)
+    for folder in (project, project / "src", inner):
+        for client in (".claude", ".agents"):
+            put(folder / client / "skills", "count-things", f"In {folder.name}.")
+    assert claude_skills(claude_code, home, inner)["count-things"] == "In deep."
+    assert len(codex_skills(codex, inner)) == 3
+    said = doctors_word(home, inner)
+    assert said == {"claude-code": [("count-things", "project")], "codex": [("count-things", "project")] * 3}
+
+
+def test_the_home_is_no_project_of_its_own(claude_code: ClaudeCode, codex: Codex, home: Path, tmp_path: Path) -> None:
+    for client in (".claude", ".agents"):
+        put(home / client / "skills", "count-things", "At home.")
+    assert claude_skills(claude_code, home, home)["count-things"] == "At home."
+    assert [skill["scope"] for skill in codex_skills(codex, home)] == ["user"]
+    said = doctors_word(home, home)
+    assert said == {"claude-code": [("count-things", "user")], "codex": [("count-things", "user")]}
+
+
+def test_several_links_to_one_skill_are_one(
+    claude_code: ClaudeCode, codex: Codex, home: Path, project: Path, tmp_path: Path
+) -> None:
+    """As `npx skills add` makes them, or a user who shares his skills with a project."""
+    real_one = put(tmp_path / "elsewhere", "count-things", "The one.")
+    for base in (home, project):
+        for client in (".claude", ".agents"):
+            (base / client / "skills").mkdir(parents=True)
+            (base / client / "skills" / real_one.name).symlink_to(real_one)
+    (project / ".claude" / "skills" / "again").symlink_to(real_one)
+    told = claude_skills(claude_code, home, project)
+    assert [name for name, description in told.items() if description == "The one."] == ["count-things"]
+    assert [skill["scope"] for skill in codex_skills(codex, project)] == ["user"]
+    said = doctors_word(home, project)
+    assert said == {"claude-code": [("count-things", "user")], "codex": [("count-things", "user")]}
+
+
 def test_each_folder_of_the_table_is_read(
     claude_code: ClaudeCode, codex: Codex, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
