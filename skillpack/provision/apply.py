@@ -15,6 +15,8 @@ from typing import Any
 
 from skillpack.engine import process_start
 from skillpack.files import write_atomically
+from skillpack.provision.ledger import is_noted
+from skillpack.provision.ledger import note as note_made
 from skillpack.provision.plan import Plan, Step
 from skillpack.provision.signatures import recognise
 from skillpack.script import Unavailable
@@ -46,7 +48,7 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
     plan is being applied already.
     """
     folder = Path(plan.workdir)
-    folder.mkdir(parents=True, exist_ok=True)
+    enter(folder)
     with _lock(folder), (folder / LOG).open("ab") as log:
         _refuse_orphan(folder)
         write_atomically(folder / PLAN, json.dumps(plan.to_dict(), indent=1) + "\n")
@@ -67,7 +69,9 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
         _save(folder, state)
         try:
             for step in plan.steps:
-                if not _run_step(step, log, note, progress, lambda shell: _save(folder, {**state, "shell": shell})):
+                if not _run_step(
+                    folder, step, log, note, progress, lambda shell: _save(folder, {**state, "shell": shell})
+                ):
                     state["state"] = "failed"
                     state["failed"] = diagnose(step, folder / LOG, state["steps"][step.id]["from"])
                     break
@@ -79,6 +83,15 @@ def apply(plan: Plan, progress: Progress = lambda event, step: None) -> dict[str
         finally:
             _save(folder, state)
     return state
+
+
+def enter(folder: Path) -> None:
+    """Make the folder of a plan and see that it can be written in. Raises Unavailable."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).touch()
+    except OSError as error:
+        raise Unavailable(f"{folder} cannot be written in: {error.strerror}", hint="another --workdir") from None
 
 
 def whose(pid: int) -> dict[str, int]:
@@ -97,7 +110,9 @@ def _refuse_orphan(folder: Path) -> None:
         raise Busy(f"{folder}: a step of an earlier run is still at work (pid {shell['pid']})")
 
 
-def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progress, began_shell: Began) -> bool:
+def _run_step(
+    folder: Path, step: Step, log: Any, note: Callable[..., None], progress: Progress, began_shell: Began
+) -> bool:
     start = log.tell()
     if _shell(step, "check", log) == 0:
         note(step, "already")
@@ -106,7 +121,7 @@ def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progres
     note(step, "running", **{"from": start})
     progress("run", step)
     began = time.monotonic()
-    code = _shell(step, "run", log, began_shell)
+    code = _shell(step, "run", log, began_shell) if _may_begin(folder, step, log) else 1
     if code == 0:
         progress("ran", step)
         code = _shell(step, "verify", log)
@@ -114,6 +129,19 @@ def _run_step(step: Step, log: Any, note: Callable[..., None], progress: Progres
     note(step, "failed" if code else "done", seconds=seconds, exit_code=code)
     progress("failed" if code else "done", step)
     return code == 0
+
+
+def _may_begin(folder: Path, step: Step, log: Any) -> bool:
+    """Note what the step is going to make, unless it existed; return False if the step must not touch that."""
+    if not step.undoes or is_noted(folder, step):
+        return True
+    if not step.existed or _shell(step, "existed", log) != 0:
+        note_made(folder, step)
+        return True
+    if step.refusal:
+        log.write(f"{step.refusal}\n".encode())
+        log.flush()
+    return not step.refusal
 
 
 def _shell(step: Step, part: str, log: Any, began: Began = lambda shell: None) -> int:
@@ -170,7 +198,7 @@ def diagnose(step: Step, log: Path, start: int) -> dict[str, Any]:
     with log.open("rb") as stream:
         stream.seek(start)
         text = stream.read().decode("utf-8", "replace")
-    known = recognise(text, *step.signatures, "apt") if step.signatures else recognise(text)
+    known = recognise(text, *step.signatures, "apt", "step") if step.signatures else recognise(text)
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("=== ")]
     return {
         "step": step.id,
@@ -185,11 +213,21 @@ def diagnose(step: Step, log: Path, start: int) -> dict[str, Any]:
 
 
 def status(folder: Path) -> dict[str, Any] | None:
-    """Return the state of the plan in a folder, or None; a running one whose process has gone is interrupted."""
+    """Return the state of the plan in a folder, or None.
+
+    A running one is interrupted when its process has gone and the step that it may have left has ended.
+    """
     state = _read_state(folder)
-    if state and state["state"] == "running" and not (_locked(folder) or _lives(state)):
-        state["state"] = "interrupted"
+    if state and state["state"] == "running":
+        lives = _locked(folder) or _lives(state) or _lives(state.get("shell") or {})
+        state["state"] = "running" if lives else "interrupted"
     return state
+
+
+def at_work(folder: Path) -> bool:
+    """Tell whether another process, or a step that one left behind, is at work in a folder."""
+    state = status(folder) or {}
+    return state.get("state") == "running" and state.get("pid") != os.getpid()
 
 
 def _read_state(folder: Path) -> dict[str, Any] | None:
@@ -223,7 +261,7 @@ def _save(folder: Path, state: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    with (folder / LOCK).open("w") as handle:
+    with (folder / LOCK).open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -12,8 +13,10 @@ import click
 
 from skillpack.provision import apply as engine
 from skillpack.provision import report
+from skillpack.provision.ledger import made_in
 from skillpack.provision.plan import Plan, Step
 from skillpack.provision.recipe import answers_of, load_recipe
+from skillpack.provision.script import undo_script
 from skillpack.provision.survey import survey
 from skillpack.script import NO, RUNNING, YES, BadInput, Unavailable, emit
 
@@ -39,8 +42,12 @@ def show_status(workdir: Path, as_json: bool) -> int:
 def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Switches, as_json: bool) -> int:
     """Apply the plan begun in a folder, or a new one if nothing blocks it; return the exit code.
 
-    Raises BadInput on answers that cannot be, and when the folder is being worked in.
+    While another process works in the folder nothing is started, and the code is that of --status. Raises
+    BadInput on answers that cannot be.
     """
+    if not switches.dry_run and engine.at_work(workdir):
+        return _busy(workdir, as_json)
+    stops: list[dict[str, Any]] = []
     plan = None if switches.fresh else _begun(recipe, given, workdir)
     if plan:
         click.echo(f"going on with the plan begun in {workdir}", err=True)
@@ -48,7 +55,9 @@ def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Swit
         found = survey(recipe, given, workdir, complete=True)
         plan = found.plan
         stops = [verdict for verdict in found.stops if verdict["id"] not in switches.ignore]
-        if stops and not switches.dry_run:
+        if switches.dry_run:
+            warn_of(stops)
+        elif stops:
             document = report.refused(recipe, stops)
             engine.keep(workdir, document)
             emit(document, as_json=as_json, text=lambda: report.refused_text(document))
@@ -57,13 +66,43 @@ def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Swit
         steps = engine.preview(plan)
         document = {"recipe": recipe, "state": "dry run", "steps": steps}
         emit(document, as_json=as_json, text=lambda: report.preview_text(steps))
-        return YES
+        return NO if stops else YES
     if switches.background:
         return _start_in_background(recipe, workdir, as_json)
-    return _run(plan, as_json)
+    return _run(plan, workdir, as_json)
 
 
-def _run(plan: Plan, as_json: bool) -> int:
+def way_back(recipe: str, workdir: Path) -> str:
+    """Return the script that takes back what plans made in a folder.
+
+    Raises Unavailable if they made nothing, BadInput while one is being applied.
+    """
+    if engine.at_work(workdir):
+        raise BadInput(f"a plan is being applied in {workdir}", hint="plan.py --status until it has ended")
+    made = made_in(workdir)
+    if not made:
+        raise Unavailable(
+            f"no plan has made anything in {workdir}: there is nothing to take back",
+            hint="the --workdir that the plan was applied with",
+        )
+    return undo_script(load_recipe(recipe)["title"], workdir, made)
+
+
+def warn_of(stops: Sequence[Mapping[str, Any]]) -> None:
+    """Say on stderr what blocks, where stdout holds a script or the steps alone."""
+    for stop in stops:
+        click.echo(f"BLOCKS {stop['id']}: {stop['reason']}; {stop['mend']}", err=True)
+
+
+def _busy(workdir: Path, as_json: bool) -> int:
+    click.echo(f"a plan, or a step of one, is still at work in {workdir}; nothing was started", err=True)
+    state = engine.status(workdir)
+    if state is not None:
+        _show(state, as_json)
+    return RUNNING
+
+
+def _run(plan: Plan, workdir: Path, as_json: bool) -> int:
     for step in plan.steps:
         if step.root:
             click.echo(f"needs root: {step.title}", err=True)
@@ -71,8 +110,8 @@ def _run(plan: Plan, as_json: bool) -> int:
         signal.signal(number, _stop)
     try:
         state = engine.apply(plan, _say)
-    except engine.Busy as error:
-        raise BadInput(f"a plan is being applied already: {error}", hint="plan.py --status") from None
+    except engine.Busy:
+        return _busy(workdir, as_json)
     _show(state, as_json)
     return YES if state["state"] == "done" else NO
 
@@ -101,8 +140,8 @@ def _begun(recipe: str, given: dict[str, Any], workdir: Path) -> Plan | None:
 
 def _start_in_background(recipe: str, workdir: Path, as_json: bool) -> int:
     """Start this same command once more, without --background and without a terminal, and return."""
+    engine.enter(workdir)
     log = workdir / engine.LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, *(argument for argument in sys.argv if argument != "--background")]
     with log.open("ab") as stream:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -11,21 +12,26 @@ from typing import Any
 from skillpack.provision.data import load
 from skillpack.provision.docker_choices import job_model
 from skillpack.provision.expressions import holds, render, version_key
+from skillpack.provision.gpus import asked_gpus
 from skillpack.provision.machine import names_of
+from skillpack.provision.observe import nearest_that_exists
 from skillpack.provision.payload.check_weights import examine
 
 ORDER = ("ok", "warn", "blocks")
 
 
-def assess(context: Mapping[str, Any], *, root_steps: Sequence[str], here: bool) -> list[dict[str, Any]]:
+def assess(
+    context: Mapping[str, Any], *, root_steps: Sequence[str], begun: Sequence[str], here: bool
+) -> list[dict[str, Any]]:
     """Return a verdict for every check of the recipe, in the order of the table.
 
-    ``context`` is the templates' own (recipe, r, a, m, c, s). ``root_steps`` are the steps that need
-    root. ``here`` is False for a recorded machine, whose files cannot be looked at. Each verdict is
-    {id, verdict, reason, mend, mended_by, follows}; ``follows`` names the check whose trouble is the cause.
+    ``context`` is the templates' own (recipe, r, a, m, c, s). ``root_steps`` are the steps that need root,
+    ``begun`` the ids of those that a plan in this folder began already. ``here`` is False for a recorded
+    machine, whose files cannot be looked at. Each verdict is {id, verdict, reason, mend, mended_by, follows};
+    ``follows`` names the check whose trouble is the cause.
     """
     recipe = context["recipe"]
-    known = {**context, **_summaries(context, here=here), "steps": list(root_steps)}
+    known = {**context, **_summaries(context, here=here), "steps": list(root_steps), "begun": list(begun)}
     verdicts: list[dict[str, Any]] = []
     for check in load("checks"):
         if recipe not in check.get("for", [recipe]):
@@ -60,7 +66,7 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
     root = m["docker"]["root"] or ""
     return {
         "cards": names_of(m["gpus"]),
-        "asked_gpus": _asked_gpus(a.get("gpus", "all")),
+        "asked_gpus": _cards_for(a.get("gpus", "all")),
         "oldest": capabilities[0] if capabilities else None,
         "newest": capabilities[-1] if capabilities else None,
         "smallest": min(memories, default=None),
@@ -70,17 +76,64 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
         "job_path": job_model(a.get("job", "")),
         "weights": examine(a["model_path"]) if here and a.get("model_path") else None,
         "keys": key_file(a.get("env_file", "")) if here else {"names": [], "open": False},
-        "checkout_ok": not here or Path(context["c"].get("checkout", ""), "pyproject.toml").is_file(),
+        "checkout_fault": _checkout_fault(Path(context["c"].get("checkout", ""))) if here else "",
+        "wheel_fault": _wheel_fault(a.get("flash_attn_wheel", ""), context["s"]["python"], here=here),
+        "barred": _barred(_folders(context)) if here else [],
         "hub": context["c"].get("hub") or _hub(a, m),
     }
 
 
-def _asked_gpus(asked: str) -> int:
+def _cards_for(asked: str) -> int:
     """Return how many cards a machine must have for an answer: a count, or one more than the highest index."""
-    if asked.isdigit():
-        return int(asked)
-    indices = re.findall(r"(?:^|,)(\d+)(?=:|,|$)", asked)
-    return max((int(index) + 1 for index in indices), default=1)
+    count, ids = asked_gpus(asked)
+    indices = [int(index.partition(":")[0]) for index in ids if index[0].isdigit()]
+    return count or max((index + 1 for index in indices), default=1)
+
+
+def _checkout_fault(folder: Path) -> str:
+    """Return what is wrong with a folder as an AgentJet checkout, or an empty text."""
+    if not folder.is_dir():
+        return "is no folder" if folder.exists() else "is not there"
+    try:
+        project = (folder / "pyproject.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "has no pyproject.toml"
+    name = re.search(r"""^\s*name\s*=\s*["']([^"']*)""", project, re.MULTILINE)
+    return f"is the project {name.group(1)}" if name and name.group(1).lower() != "agentjet" else ""
+
+
+def _wheel_fault(path: str, python: str, *, here: bool) -> str:
+    """Return why pip could not install a flash-attn wheel into an environment of this Python, or an empty text."""
+    if not path:
+        return ""
+    tags = re.fullmatch(r"flash_attn-[^-]+(?:-[^-]+)?-([^-]+)-[^-]+-[^-]+\.whl", Path(path).name)
+    if not tags:
+        return "is not named as a flash-attn wheel (flash_attn-VERSION-cp310-cp310-linux_x86_64.whl)"
+    if here and not Path(path).is_file():
+        return "is not there"
+    wanted = "cp" + python.replace(".", "")
+    return "" if wanted in tags.group(1).split(".") else f"is for {tags.group(1)}, the environment gets {wanted}"
+
+
+def _folders(context: Mapping[str, Any]) -> list[str]:
+    """Return the folders that a plan writes in."""
+    a = context["a"]
+    env = ("env",) if not Path(a.get("env", "")).is_file() else ()  # a file there is the business of the check env
+    names = (*env, "logs", "experiments", *(("model_path",) if a.get("model_id") else ()))
+    env_file = [str(Path(a["env_file"]).parent)] if a.get("env_file") else []
+    return [context["workdir"], *(a[name] for name in names if a.get(name)), *env_file]
+
+
+def _barred(folders: Sequence[str]) -> list[str]:
+    """Return the folders that this user can neither write in nor make, each with the reason."""
+    found = []
+    for folder in dict.fromkeys(folders):
+        nearest = nearest_that_exists(folder)
+        if not Path(nearest).is_dir():
+            found.append(f"{folder}: {nearest} is a file" if nearest != folder else f"{folder} is a file")
+        elif not os.access(nearest, os.W_OK | os.X_OK):
+            found.append(f"{folder}: no right to write in {nearest}")
+    return found
 
 
 def _hub(answers: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:

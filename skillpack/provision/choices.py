@@ -8,6 +8,7 @@ from typing import Any
 
 from skillpack.provision.data import load
 from skillpack.provision.docker_choices import check_docker_answers, choose_docker
+from skillpack.provision.gpus import asked_gpus
 from skillpack.provision.python_choices import choose_client, choose_conda
 
 
@@ -23,6 +24,8 @@ def choose(recipe: str, answers: Mapping[str, Any], machine: Mapping[str, Any], 
 
 def check_answers(recipe: str, answers: Mapping[str, Any]) -> None:
     """Raise BadInput on answers that no machine could make right, before the machine is looked at."""
+    if recipe != "client":
+        asked_gpus(answers["gpus"])
     if recipe == "docker":
         check_docker_answers(answers)
 

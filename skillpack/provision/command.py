@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -48,7 +51,7 @@ def preflight_command(recipe: str) -> click.Command:
 
         found = survey(recipe, given, workdir.absolute(), _recording(replay))
         if record:
-            write_atomically(record, _dump(found.observation.to_dict()))
+            _write("--record", record, _dump(found.observation.to_dict()))
         document = report.preflight(found, open_questions(load_recipe(recipe), given, found.answers))
         emit(document, as_json=as_json, text=lambda: report.preflight_text(document))
         ctx.exit(NO if found.verdict == "blocks" else 0)
@@ -60,7 +63,7 @@ def plan_command(recipe: str) -> click.Command:
     """Return the command that prints a plan, applies it, and tells how far it is."""
     codes = {
         NO: f"a step failed, or {BLOCKED}",
-        UNAVAILABLE: "no plan was begun (--status)",
+        UNAVAILABLE: "no plan was begun (--status), nothing was made (--undo-script)",
         RUNNING: "still being applied",
     }
 
@@ -75,7 +78,12 @@ def plan_command(recipe: str) -> click.Command:
         flag_value="root",
         help="Print only the steps that need root, for the user to run with sudo.",
     )
-    @click.option("--undo-script", "form", flag_value="undo", help="Print a shell script that takes the steps back.")
+    @click.option(
+        "--undo-script",
+        "form",
+        flag_value="undo",
+        help="Print a shell script that takes back what plans made in --workdir, and nothing else.",
+    )
     @click.option(
         "--apply", "form", flag_value="apply", help="Run the steps that are not done; goes on at the step that failed."
     )
@@ -110,6 +118,9 @@ def plan_command(recipe: str) -> click.Command:
         switches = applying.Switches(*(given.pop(name) for name in applying.Switches._fields))
         if form == "status":
             ctx.exit(applying.show_status(workdir, as_json))
+        if form == "undo":
+            _print_script(applying.way_back(recipe, workdir), output, as_json)
+            return
         if switches.dry_run and form is None:
             form = "apply"
         if form == "apply" and replay:
@@ -121,31 +132,47 @@ def plan_command(recipe: str) -> click.Command:
         from skillpack.provision.survey import survey
 
         found = survey(recipe, given, workdir, _recording(replay), complete=True)
-        if form in ("script", "root", "undo"):
+        if form in ("script", "root"):
             from skillpack.provision import script
 
-            undo = form == "undo"
-            text = script.undo_script(found.plan) if undo else script.shell_script(found.plan, root_only=form == "root")
-            _print_script(text, output, as_json)
-            return
-        document = report.plan(found)
-        emit(document, as_json=as_json, text=lambda: report.plan_text(document))
+            applying.warn_of(found.stops)
+            _print_script(script.shell_script(found.plan, root_only=form == "root"), output, as_json)
+        else:
+            document = report.plan(found)
+            emit(document, as_json=as_json, text=lambda: report.plan_text(document))
+        ctx.exit(NO if found.stops else 0)
 
     return plan
 
 
 def _print_script(text: str, output: Path | None, as_json: bool) -> None:
-    """Print a script, or write it and print one line that runs it: a part of a script must never be run."""
+    """Print a script, or write it and print one line that runs it: a part of a script must never be run.
+
+    A file that stdout was sent to gets the whole: it may be carried to another machine.
+    """
+    if output is None and not as_json and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        click.echo(text, nl=False)
+        return
     if output is None and len(text) < OUTPUT_LIMIT:
         emit({"script": text}, as_json=as_json, text=text.rstrip("\n"))
         return
     if output is None:
         with tempfile.NamedTemporaryFile(prefix="agentjet-skills-", suffix=".sh", delete=False) as stream:
             output = Path(stream.name)
-    write_atomically(output, text)
+    _write("--output", output, text)
     output.chmod(0o755)
     short = f"#!/usr/bin/env bash\n# {len(text)} characters, written to the file below: read it there\n"
     emit({"written_to": str(output)}, as_json=as_json, text=f"{short}exec bash {shlex.quote(str(output))}")
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    """Write a file that an option named. Raises BadInput if it cannot be."""
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise BadInput(
+            f"{option}: {path} cannot be written: {error.strerror}", hint="a file in another folder"
+        ) from None
 
 
 def verify_command(recipe: str) -> click.Command:

@@ -14,6 +14,7 @@ from typing import Any
 from skillpack.provision import mirrors
 from skillpack.provision.data import load
 from skillpack.provision.expressions import at_least
+from skillpack.provision.gpus import asked_gpus
 from skillpack.script import BadInput
 
 SHM_SHARE = 0.3
@@ -133,23 +134,18 @@ def check_docker_answers(a: Mapping[str, Any]) -> None:
     _plain("name", a["name"], r"[a-z0-9][a-z0-9_-]*", "lower case letters, digits, - and _")
     _plain("image", a["image"], r"[\w][\w./:@-]*", "registry/owner/name:tag or name@sha256:...")
     _plain("shm_size", a["shm_size"], r"(\d+[bkmgBKMG]?)?", "a number and a unit, as 64g")
+    _plain("model_id", a["model_id"], r"([\w.-]+/[\w.-]+)?", "OWNER/NAME, as Qwen/Qwen2.5-7B-Instruct")
     for host in a["image_mirror"]:
         _plain("image_mirror", host, r"[\w.-]+(:\d+)?", "a host name, as ghcr.example.org")
     _address(a["bind"])
-    _gpus(a["gpus"], "gpus")
     job_model(a["job"])
 
 
 def _gpus(asked: str, mode: str) -> dict[str, Any]:
-    asked = asked.strip()
-    one = r"(\d+(:\d+)?|(GPU|MIG)-[0-9a-fA-F-]+)"
-    if not re.fullmatch(rf"all|[1-9]\d*|{one}(,{one})+|\d+:\d+|(GPU|MIG)-[0-9a-fA-F-]+", asked):
-        raise BadInput(f"--gpus: {asked!r}", expected="all, a count (4), indices (0,1), or MIG slices (0:0)")
-    count = int(asked) if asked.isdigit() else None
-    ids = [] if asked == "all" or count is not None else asked.split(",")
+    count, ids = asked_gpus(asked)
     names = ids or [str(index) for index in range(count or 0)] or ["all"]
     devices = [f"nvidia.com/gpu={name}" for name in names]
-    value = shlex.quote(f'"device={",".join(ids)}"') if ids else str(asked)
+    value = shlex.quote(f'"device={",".join(ids)}"') if ids else str(count or "all")
     return {
         "gpu_mode": mode,
         "gpu_count": count if count is not None else "all",

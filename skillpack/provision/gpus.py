@@ -9,6 +9,7 @@ from typing import Any
 from skillpack.provision.data import load
 from skillpack.provision.observe import Answer
 from skillpack.provision.signatures import recognise
+from skillpack.script import BadInput
 
 # R610 renamed both fields of the header
 _DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*([\d.]+)")
@@ -16,6 +17,24 @@ _CUDA = re.compile(r"CUDA(?:\s+UMD)?\s+Version\s*:\s*(\d+\.\d+)")
 _USE = re.compile(r"(\d+)MiB\s*/\s*(\d+)MiB")
 _ROW = re.compile(r"^\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off)\s+\|", re.MULTILINE)
 _SLICE = re.compile(r"^\s+MIG\s+(\S+)\s", re.MULTILINE)
+
+_ONE = r"(\d+(:\d+)?|(GPU|MIG)-[0-9a-fA-F-]+)"
+_ASKED = re.compile(rf"all|[1-9]\d*|{_ONE}(,{_ONE})+|\d+:\d+|(GPU|MIG)-[0-9a-fA-F-]+")
+
+
+def asked_gpus(asked: str) -> tuple[int | None, list[str]]:
+    """Return (count, ids) of an answer: a count, or ids (indices, MIG slices, UUIDs), or neither for ``all``.
+
+    Raises BadInput on what Docker's ``--gpus`` could not take either.
+    """
+    if not _ASKED.fullmatch(asked):
+        raise BadInput(f"--gpus: {asked!r}", expected="all, a count (4), indices (0,1), or MIG slices (0:0)")
+    if asked == "all" or asked.isdigit():
+        return (int(asked) if asked.isdigit() else None), []
+    ids = asked.split(",")
+    if len(set(ids)) < len(ids):
+        raise BadInput(f"--gpus: {asked!r} names a card twice", expected="each index once, as 0,1")
+    return None, ids
 
 
 def read_gpus(table: Answer, query: Answer, listing: Answer) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from skillpack.provision.observe import Answer, Observation, disk_key, head_key,
 
 NOT_ASKED = Answer(127, err="not asked")
 GIB = 1024**3
+PYTHON_VERSION = r"Python (\d+\.\d+\.\d+)"
 DOCKER_PROBES = ("docker_version", "docker_info", "docker_ps", "compose", "docker_path")
-PYTHONS = ("python3", "python3.12", "python3.11", "python3.10")
-"""Interpreters to look for, the one that people call by default first."""
+PYTHONS = {"python3": "", "python3.12": "_12", "python3.11": "_11", "python3.10": "_10"}
+"""Interpreters to look for, the one that people call by default first, and how their probes end."""
 
 
 def describe(
@@ -40,7 +41,8 @@ def describe(
     return {
         **_host(said, environment),
         **_user(said),
-        **_pythons(said, environment),
+        **_pythons(said, environment, context.get("a", {}).get("python", "")),
+        "env": read_env(context.get("a", {}).get("env", ""), said),
         **read_gpus(said["smi"], said["smi_query"], said["smi_list"]),
         "nvcc": version_in(said["nvcc"], r"release (\d+\.\d+),"),
         "docker": docker,
@@ -83,18 +85,37 @@ def _user(said: Mapping[str, Answer]) -> dict[str, Any]:
     }
 
 
-def _pythons(said: Mapping[str, Answer], environment: Mapping[str, str]) -> dict[str, Any]:
-    pythons = {command: version_in(said[command.replace(".", "_")], r"Python (\d+\.\d+\.\d+)") for command in PYTHONS}
+def _pythons(said: Mapping[str, Answer], environment: Mapping[str, str], asked: str) -> dict[str, Any]:
+    ends = {**PYTHONS, **({asked: "_asked"} if asked else {})}
+    pythons = {command: version_in(said["python" + end], PYTHON_VERSION) for command, end in ends.items()}
     index = said["pip_index"].out.strip() if said["pip_index"].rc == 0 else ""
     condas = {name: version_in(said[name], r"(\d+\.\d+[\d.]*)") for name in ("conda", "mamba", "micromamba")}
     return {
         "python": pythons["python3"],
         "pythons": {command: version for command, version in pythons.items() if version},
-        "ensurepip": said["ensurepip"].rc == 0,
+        "venv": [command for command, end in ends.items() if said["venv" + end].rc == 0],
         "pip_index": environment.get("PIP_INDEX_URL") or index or None,
         "ajet": said["ajet"].out.strip() if said["ajet"].rc == 0 else None,
         "conda": {name: version for name, version in condas.items() if version},
         "uv": version_in(said["uv"], r"uv (\d+[\d.]*)"),
+    }
+
+
+def read_env(path: str, said: Mapping[str, Answer]) -> dict[str, Any]:
+    """Return what is at the place of a Python environment.
+
+    ``exists`` (anything but an empty folder), ``folder``, ``kind`` (venv, conda, base for conda's own installation,
+    or empty), ``python`` (its version or None) and ``pip`` (whether it has one).
+    """
+    there = set(said["env_parts"].out.splitlines()) if path else set()
+    folder = f"{path}/." in there
+    marks = (("condabin", "base"), ("conda-meta", "conda"), ("pyvenv.cfg", "venv"))
+    return {
+        "exists": path in there and not (folder and said["env_content"].rc == 0 and not said["env_content"].out),
+        "folder": folder,
+        "kind": next((kind for mark, kind in marks if f"{path}/{mark}" in there), ""),
+        "python": version_in(said["env_version"], PYTHON_VERSION),
+        "pip": said["env_pip"].rc == 0,
     }
 
 

@@ -24,13 +24,18 @@ def addresses(kinds: Iterable[str]) -> dict[str, str]:
 
 
 def choose(kind: str, china: str, network: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return {name, use, mirror, reason} for one kind of download.
+    """Return {name, use, mirror, reason, silent} for one kind of download.
 
     ``china`` is yes (a mirror, the fastest that answered), no (the official address) or auto: the
     official address if it answers within ``PATIENCE`` seconds; else what answers fastest, if that is at
-    least ``FACTOR`` times faster or the official address does not answer. ``network`` is the machine's
-    ``network`` (``kind/name`` → {reachable, seconds}).
+    least ``FACTOR`` times faster or the official address does not answer. ``silent`` tells that the choice was
+    asked and did not answer. ``network`` is the machine's ``network`` (``kind/name`` → {reachable, seconds}).
     """
+    chosen = _choose(kind, china, network)
+    return {**chosen, "silent": network.get(f"{kind}/{chosen['name']}", {}).get("reachable") is False}
+
+
+def _choose(kind: str, china: str, network: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     table = load("mirrors")[kind]
     official = {**table["official"], "mirror": False}
     mirrors = [{**entry, "mirror": True} for entry in table["mirrors"]]

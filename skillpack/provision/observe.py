@@ -145,7 +145,7 @@ def look(recipe: str, context: Mapping[str, Any], urls: Iterable[str]) -> Observ
 
 def look_at_disks(seen: Observation, places: Mapping[str, str]) -> Observation:
     """Return an observation with the free space of each place added (asked of the nearest folder that exists)."""
-    disks = {disk_key(name): ask(["df", "-Pk", _existing(path)], 10) for name, path in places.items()}
+    disks = {disk_key(name): ask(["df", "-Pk", nearest_that_exists(path)], 10) for name, path in places.items()}
     return seen._replace(commands={**seen.commands, **disks})
 
 
@@ -164,7 +164,8 @@ def without_password(url: str) -> str:
     return re.sub(r"(?<=://)[^/@\s]*@", "***@", url)
 
 
-def _existing(path: str) -> str:
+def nearest_that_exists(path: str) -> str:
+    """Return a path, or the first above it that is there."""
     folder = Path(path).expanduser().absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

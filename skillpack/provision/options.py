@@ -26,12 +26,21 @@ def answer_options(recipe: str) -> Callable[[Any], Any]:
         return click.option(
             "--workdir",
             type=click.Path(file_okay=False, path_type=Path),
-            default=f"agentjet-{recipe}",
-            show_default=True,
-            help="Folder for the plan, its log and what it writes.",
+            default=lambda: default_workdir(recipe, Path.cwd()),
+            help="Folder for the plan, its log and what it writes."
+            f"  [default: agentjet-{recipe} here; in the home folder where here is a skill's folder]",
         )(function)
 
     return decorate
+
+
+def default_workdir(recipe: str, here: Path) -> Path:
+    """Return where a plan works unless the user says: below ``here``, but never inside a skill's folder.
+
+    An environment in there would count as a change of the skill, and hinder its update.
+    """
+    inside = any((folder / "SKILL.md").is_file() for folder in (here, *here.parents))
+    return (Path.home() if inside else here) / f"agentjet-{recipe}"
 
 
 def verify_options(recipe: str) -> Callable[[Any], Any]:

@@ -15,13 +15,15 @@ from skillpack.provision.expressions import holds, render
 FOLDER = Path(__file__).resolve().parent
 ROOT = "sudo -n "
 HEREDOC = "AGENTJET_FILE_END"
+OCCUPIED = "is there already and was not made by a plan in this folder: it is left alone"
 
 
 class Step(NamedTuple):
     """One step: shell texts for bash with ``-euo pipefail``, and what a person should know first.
 
-    ``check`` exits 0 when the step's result is there already; ``verify`` when the step worked.
-    ``minutes`` and ``disk_gib`` are estimates. ``signatures`` says which known failures to look for.
+    ``check`` exits 0 when the step's result is there already; ``verify`` when the step worked; ``existed``
+    when what ``undo`` would take away was there before the step: then it is not undone. ``minutes`` and
+    ``disk_gib`` are estimates. ``signatures`` says which known failures to look for.
     """
 
     id: str
@@ -36,6 +38,14 @@ class Step(NamedTuple):
     signatures: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """Files that the step lays down; it does nothing else then."""
+    existed: str = ""
+    refusal: str = ""
+    """What to say instead of running the step over something that existed; empty: it is run all the same."""
+
+    @property
+    def undoes(self) -> bool:
+        """Whether there is anything to take back."""
+        return self.undo != "true"
 
     @property
     def root(self) -> bool:
@@ -113,6 +123,7 @@ def _step(entry: Mapping[str, Any], context: Mapping[str, Any]) -> Step:
     def text(key: str) -> str:
         return render(str(entry[key]), context).strip()
 
+    makes = text("makes") if "makes" in entry else ""
     return Step(
         entry["id"],
         text("title"),
@@ -124,7 +135,15 @@ def _step(entry: Mapping[str, Any], context: Mapping[str, Any]) -> Step:
         float(text("minutes")),
         float(text("disk_gib")),
         tuple(entry.get("signatures", ())),
+        existed=taken(makes) if makes else text("existed") if "existed" in entry else "",
+        refusal=f"{makes} {OCCUPIED}" if makes else "",
     )
+
+
+def taken(path: str) -> str:
+    """Return a shell test for a path that is a file, or a folder with something in it."""
+    quoted = shlex.quote(path)
+    return f'[ -e {quoted} ] && {{ [ ! -d {quoted} ] || [ -n "$(ls -A {quoted})" ]; }}'
 
 
 def _file_step(entry: Mapping[str, Any], files: Mapping[str, str], context: Mapping[str, Any]) -> Step:
@@ -138,5 +157,6 @@ def _file_step(entry: Mapping[str, Any], files: Mapping[str, str], context: Mapp
         quoted = shlex.quote(path)
         writes.append(f"cat > {quoted}.new <<'{HEREDOC}'\n{body}{HEREDOC}\nmv {quoted}.new {quoted}")
     undo = "rm -f " + " ".join(shlex.quote(path) for path in files)
+    existed = " || ".join(f"[ -e {shlex.quote(path)} ]" for path in files)
     title, why = (render(entry[key], context) for key in ("title", "why"))
-    return Step(entry["id"], title, why, check, "\n".join(writes), check, undo, 0.0, 0.0, (), tuple(files))
+    return Step(entry["id"], title, why, check, "\n".join(writes), check, undo, 0.0, 0.0, (), tuple(files), existed)

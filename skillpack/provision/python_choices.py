@@ -29,13 +29,15 @@ SMALLEST_BUILD = 7
 def choose_client(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path) -> dict[str, Any]:
     """Return what the client recipe needs: where AgentJet comes from, which Python and how its environment is made."""
     python, version = pick_python(a["python"], m["pythons"])
-    venv_works = bool(python) and (m["ensurepip"] or (m["tools"]["apt"] and not m["uv"]))
+    has_venv = python in m["venv"]
+    named = re.fullmatch(r"python3\.\d+", Path(python).name)
     return {
         **_source(a, m, workdir),
         "python": python,
         "python_version": version or "3.12",
-        "uv": bool(m["uv"]) and not venv_works,
-        "env_exists": Path(a["env"], "bin", "python").exists(),
+        "has_venv": has_venv,
+        "venv_package": f"{named.group()}-venv" if named else "python3-venv",
+        "uv": bool(m["uv"]) and not (python and has_venv),
     }
 
 
@@ -44,7 +46,7 @@ def choose_conda(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path, stac
     jobs = a["max_jobs"] or build_jobs(m["cpus"], m["free_memory_gib"])
     capabilities = sorted({gpu["compute_cap"] for gpu in m["gpus"] if gpu["compute_cap"]})
     tool = next((name for name in ("conda", "mamba", "micromamba") if name in m["conda"]), "uv" if m["uv"] else "")
-    channel = mirrors.choose("conda", a["china"], m["network"])
+    channel, miniforge = (mirrors.choose(kind, a["china"], m["network"]) for kind in ("conda", "miniforge"))
     flash_attn = expected_flash_attn(stack, m)
     github = m["network"].get("github/github.com", {}).get("reachable")
     no_github = flash_attn == "wheel" and github is False and not a["github_mirror"]
@@ -54,7 +56,8 @@ def choose_conda(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path, stac
         "conda_command": tool or str(workdir / "miniforge" / "bin" / "conda"),
         "channel": channel["use"],
         "conda_mirror": channel,
-        "miniforge": mirrors.choose("miniforge", a["china"], m["network"])["use"],
+        "miniforge": miniforge["use"],
+        "miniforge_silent": miniforge["silent"],
         "pins": {} if a["stack"] == "checkout" else stack["pins"],
         "max_jobs": jobs,
         "build_minutes": max(SMALLEST_BUILD, round(JOB_MINUTES * max(1, len(capabilities)) / jobs)),
@@ -69,9 +72,10 @@ def _source(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path) -> dict[s
     checkout = str(workdir / "AgentJet" if clone else Path(a["source"]).expanduser().absolute())
     index = mirrors.choose("pypi", a["china"], m["network"])
     if a["index_url"]:
-        index = {"name": "--index-url", "use": a["index_url"], "mirror": False, "reason": "asked for"}
+        index = {"name": "--index-url", "use": a["index_url"], "mirror": False, "reason": "asked for", "silent": False}
     elif m["pip_index"] and a["china"] == "auto":
-        index = {"name": "pip's own", "use": "", "mirror": False, "reason": f"pip is set to {_shown(m['pip_index'])}"}
+        reason = f"pip is set to {_shown(m['pip_index'])}"
+        index = {"name": "pip's own", "use": "", "mirror": False, "reason": reason, "silent": False}
     use = "" if index["name"] == "pypi.org" else index["use"]
     return {
         "clone": clone,

@@ -13,6 +13,12 @@ from skillpack.script import BadInput
 
 FOLDER = Path(__file__).resolve().parent / "recipes"
 NAMES = ("client", "conda", "docker")
+ADDRESSES = {
+    "server": (r"https?://[^/\s]+$", "http://HOST:PORT"),
+    "index_url": (r"(https?|file)://\S+$", "an address, as https://pypi.org/simple"),
+    "github_mirror": (r"https?://\S+$", "an address to put before https://github.com/..."),
+}
+"""Answers that are addresses: the form, and how to say it."""
 
 
 @cache
@@ -45,17 +51,18 @@ def answers_of(recipe: Mapping[str, Any], given: Mapping[str, Any], workdir: Pat
     """
     answers: dict[str, Any] = {}
     for question in recipe["questions"]:
-        name, kind = question["name"], question["kind"]
+        name = question["name"]
         value = given.get(name)
         if value is None or value == "" or value == ():
             value = question.get("default", "")
             if isinstance(value, str) and "{" in value:
                 value = render(value, {"workdir": str(workdir), "a": answers})
-        answers[name] = _typed(name, kind, value)
+        answers[name] = _typed(question, value)
     return answers
 
 
-def _typed(name: str, kind: str, value: Any) -> Any:
+def _typed(question: Mapping[str, Any], value: Any) -> Any:
+    name, kind = question["name"], question["kind"]
     if kind == "path" and value:
         path = str(Path(str(value)).expanduser().absolute())
         if bad := re.search(r"[\x00-\x1f,\"]", path):
@@ -68,8 +75,9 @@ def _typed(name: str, kind: str, value: Any) -> Any:
         return list(value)
     if kind == "int":
         number = int(value)
-        if name == "port" and not 0 < number < 65536:
-            raise BadInput(f"{flag(name)}: {number} is no TCP port", expected="a number from 1 to 65535")
+        if not question["least"] <= number <= question["most"]:
+            expected = f"a number from {question['least']} to {question['most']}"
+            raise BadInput(f"{flag(name)}: {number} is out of range", expected=expected)
         return number
     if kind == "text":
         _check_text(name, str(value))
@@ -84,8 +92,9 @@ def _check_text(name: str, value: str) -> None:
             f"{flag(name)}: the address holds a password, which would be seen and written down",
             hint="~/.netrc, pip.conf or a git credential helper",
         )
-    if name == "server" and value and not re.match(r"https?://[^/\s]+$", value.rstrip("/")):
-        raise BadInput(f"{flag(name)}: {value!r}", expected="http://HOST:PORT")
+    form, expected = ADDRESSES.get(name, ("", ""))
+    if value and form and not re.match(form, value.rstrip("/")):
+        raise BadInput(f"{flag(name)}: {value!r}", expected=expected)
 
 
 def open_questions(

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from skillpack.runs.engine import LOOPBACK, ask_engine
 
 POLL_SECONDS = 0.2
+ANSWER_LIMIT = 20_000_000
+"""Bytes of an answer that are read: the records of 10,000 episodes are about 5 MB."""
 
 
 class Refused(OSError):
@@ -30,7 +32,7 @@ def request(url: str, path: str, body: Any = None, seconds: float = 30) -> dict[
     asked = urllib.request.Request(url.rstrip("/") + path, data, {"Content-Type": "application/json"})
     try:
         with urllib.request.build_opener(*handlers).open(asked, timeout=seconds) as response:
-            answer = json.loads(response.read(1_000_000))
+            answer = json.loads(response.read(ANSWER_LIMIT))
     except urllib.error.HTTPError as error:
         raise Refused(f"{path} answered {error.code}: {error.read(500).decode('utf-8', 'replace')}") from None
     return answer if isinstance(answer, dict) else {"answer": answer}
@@ -57,6 +59,20 @@ def check_status(url: str) -> tuple[str | None, str]:
     """Return the engine's status, or None, and how to say it."""
     found = ask_engine(url)
     return (found.status, f"engine status {found.status}") if found else (None, f"{url} tells no engine status")
+
+
+def slots_taken(url: str) -> int:
+    """Return how many episodes run when no free one is offered; 0 when one is, or the server does not tell.
+
+    Source of the route: ``POST /get_episode_buffer`` of AgentJet's swarm server, whose records are "registered"
+    until a client claims them.
+    """
+    try:
+        records = request(url, "/get_episode_buffer", {}, seconds=10)["buffer"]
+        states = [record["episode_status"] for record in records]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return 0 if "registered" in states else len(states)
 
 
 def check_boot(url: str, yaml_text: str, patience: float) -> tuple[bool, str]:

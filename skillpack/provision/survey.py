@@ -10,6 +10,7 @@ from skillpack.provision import mirrors
 from skillpack.provision.assess import assess, overall
 from skillpack.provision.choices import check_answers, choose, stack_of
 from skillpack.provision.expressions import holds, render
+from skillpack.provision.ledger import is_noted
 from skillpack.provision.machine import describe
 from skillpack.provision.observe import Observation, look, look_at_disks
 from skillpack.provision.plan import Plan, build
@@ -80,5 +81,10 @@ def survey(
         "workdir": str(workdir),
     }
     plan = build(context)
-    verdicts = assess(context, root_steps=[step.title for step in plan.steps if step.root], here=recording is None)
+    verdicts = assess(
+        context,
+        root_steps=[step.title for step in plan.steps if step.root],
+        begun=[step.id for step in plan.steps if is_noted(workdir, step)],
+        here=recording is None,
+    )
     return Survey(recipe_name, answers, seen, machine, plan, verdicts)

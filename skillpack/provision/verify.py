@@ -15,6 +15,10 @@ from skillpack.provision.signatures import recognise
 
 PAYLOAD = Path(__file__).resolve().parent / "payload"
 OFFLINE, ROLLING = "ENGINE.OFFLINE", "ENGINE.ROLLING"
+CLAIM_SECONDS = 30
+"""How long an episode is waited for: released clients ask again every 2 s, after a weight sync in 15 s."""
+REPLY_SECONDS = 180
+"""How long importing the client, the model's reply and giving back may take."""
 
 
 class Proof(NamedTuple):
@@ -51,6 +55,16 @@ def verify_client(answers: Mapping[str, Any], *, end: bool = False) -> list[Proo
             *proofs,
             Proof("episode", None, f"not tried: {text}", "an episode needs ENGINE.ROLLING: start a training first"),
         ]
+    if taken := server.slots_taken(url):
+        return [
+            *proofs,
+            Proof(
+                "episode",
+                None,
+                f"not tried: all {taken} slots are taken by the training in progress",
+                "that is usual at the cap; try again later, or when the training has ended",
+            ),
+        ]
     return [*proofs, _episode(python, url, end=end or server.engine_kind(url) == "reference")]
 
 
@@ -70,11 +84,15 @@ def _version(python: str) -> Proof:
 
 
 def _episode(python: str, url: str, *, end: bool) -> Proof:
-    said = _python(python, [str(PAYLOAD / "episode.py"), url, *(["--end"] if end else [])], 240)
+    asked = [str(PAYLOAD / "episode.py"), url, str(CLAIM_SECONDS), *(["--end"] if end else [])]
+    said = _python(python, asked, CLAIM_SECONDS + REPLY_SECONDS)
     try:
         found = json.loads(_last(said.out))
     except ValueError:
         return _failed("episode", said.text, "see the text")
+    if "waited" in found:
+        told = f"not tried: no slot came free within {CLAIM_SECONDS} s"
+        return Proof("episode", None, told, "other clients take them all, or the step is ending: try again later")
     if "error" in found:
         return Proof("episode", False, found["error"], "see the server's log; an episode needs ENGINE.ROLLING")
     told = f"episode {found['episode']} was claimed, answered {found['reply']!r}, and {found['gave_back']}"

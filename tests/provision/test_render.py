@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from skillpack.provision.apply import apply
+from skillpack.provision.ledger import Made
 from skillpack.provision.plan import Plan
 from skillpack.provision.script import shell_script, undo_script
 from skillpack.provision.survey import survey
@@ -55,7 +56,8 @@ def test_shellcheck_accepts_every_script(world: Build, tmp_path: Path) -> None:
         if data["id"] in WHOLE:
             scripts[shell_script(plan)] = f"{data['id']}.plan.sh"
             scripts[shell_script(plan, root_only=True)] = f"{data['id']}.root.sh"
-            scripts[undo_script(plan)] = f"{data['id']}.undo.sh"
+            made = [Made(step.id, step.title, step.undo) for step in plan.steps if step.undoes]
+            scripts[undo_script(plan.title, Path(plan.workdir), made)] = f"{data['id']}.undo.sh"
         scripts.update(
             {text: f"{data['id']}.{Path(path).name}" for path, text in plan.files.items() if path.endswith(".sh")}
         )

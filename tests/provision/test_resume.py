@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from skillpack.provision import apply as engine
+from skillpack.provision.ledger import made_in
 from skillpack.provision.plan import Plan, Step
 from skillpack.provision.script import shell_script, undo_script
 from skillpack.provision.survey import survey
@@ -133,10 +134,10 @@ def test_undo_takes_back_what_was_made(world: Build, tmp_path: Path) -> None:
     machine, plan = begin(world, "conda-bare-no-conda", tmp_path)
     assert engine.apply(plan)["state"] == "done"
     script = tmp_path / "undo.sh"
-    script.write_text(undo_script(plan))
-    subprocess.run(["bash", str(script)], capture_output=True, check=False)
-    left = {path.name for path in machine.workdir.iterdir()}
-    assert left <= {"install.log", "state.json", "plan.json", "lock"}
+    script.write_text(undo_script(plan.title, machine.workdir, made_in(machine.workdir)))
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert {path.name for path in machine.workdir.iterdir()} <= {"install.log", "lock"}
 
 
 def test_a_server_that_runs_is_not_replaced_without_consent(world: Build, tmp_path: Path) -> None:
