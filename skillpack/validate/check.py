@@ -23,7 +23,7 @@ MANY = 1500
 
 BATCH, MAX_WORKERS = 100, 8
 MAX_ALIKE = 100
-"""Problems under one rule in one file that are told one by one."""
+"""Problems of one skill under one rule that are told one by one."""
 
 
 def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(CLIENTS)) -> Outcome:
@@ -106,13 +106,13 @@ def _sift(problems: Iterable[Problem], skill: Skill) -> tuple[list[Problem], int
 
 
 def _few_alike(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Yield problems; of those under one rule in one file ``MAX_ALIKE``, the last of them with the number left out."""
-    alike = Counter((found.rule, found.file) for found in problems)
-    told: Counter[tuple[str, str]] = Counter()
+    """Yield problems; of those under one rule ``MAX_ALIKE``, the last of them with the number that is left out."""
+    alike = Counter(found.rule for found in problems)
+    told: Counter[str] = Counter()
     for found in problems:
-        key = (found.rule, found.file)
-        told[key] += 1
-        if told[key] < MAX_ALIKE or told[key] == alike[key] == MAX_ALIKE:
+        told[found.rule] += 1
+        more = alike[found.rule] - MAX_ALIKE
+        if told[found.rule] < MAX_ALIKE or (told[found.rule] == MAX_ALIKE and not more):
             yield found
-        elif told[key] == MAX_ALIKE:
-            yield replace(found, message=f"{found.message} (and {alike[key] - MAX_ALIKE} more under this rule)")
+        elif told[found.rule] == MAX_ALIKE:
+            yield replace(found, message=f"{found.message} (and {more} more under this rule)")

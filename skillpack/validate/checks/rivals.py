@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from skillpack.validate.checks.description import words
+from skillpack.validate.checks.description import MAX_CHARACTERS, words
 
 COMPETES = 0.75
 """Cosine of two descriptions' tf-idf vectors from which a model is likely to confuse them."""
@@ -53,8 +53,8 @@ class Descriptions:
         self._weights = array("f")
 
     def add(self, text: str) -> None:
-        """Add the next description."""
-        for term, count in Counter(terms(text)).items():
+        """Add the next description, of which no more than ``MAX_CHARACTERS`` count."""
+        for term, count in Counter(terms(text[:MAX_CHARACTERS])).items():
             number = self._ids.setdefault(term, len(self._ids))
             if number == len(self._spread):
                 self._spread.append(0)
