@@ -137,19 +137,20 @@ def _swap(folder: Path, name: str, build: Callable[[Path], None]) -> None:
     """Build the new content beside the place of ``name``, then exchange it for what is there."""
     place = folder / name
     stage = _stage(folder, name)
-    new, old = stage / "new", stage / "old"
     try:
-        build(new)
+        build(stage / "new")
         if os.path.lexists(place):
-            place.rename(old)
-        try:
-            new.rename(place)
-        except OSError:
-            if os.path.lexists(old):
-                old.rename(place)
-            raise
+            place.rename(stage / "old")
+        (stage / "new").rename(place)
     finally:
-        shutil.rmtree(stage)
+        _close(stage, place)
+
+
+def _close(stage: Path, place: Path) -> None:
+    """Remove a stage, but first put back what was moved into it from a place that nothing has come into."""
+    if os.path.lexists(stage / "old") and not os.path.lexists(place):
+        (stage / "old").rename(place)
+    shutil.rmtree(stage)
 
 
 def _stage(folder: Path, name: str) -> Path:
@@ -171,10 +172,7 @@ def settle(folder: Path) -> None:
 def _recover(folder: Path) -> None:
     """Put back what a run that was killed had moved away to replace it, and remove what it has left."""
     for stage in folder.glob(f"{STAGE}*"):
-        name = stage.name.removeprefix(STAGE).rpartition(".")[0]
-        if os.path.lexists(stage / "old") and not os.path.lexists(folder / name):
-            (stage / "old").rename(folder / name)
-        shutil.rmtree(stage)
+        _close(stage, folder / stage.name.removeprefix(STAGE).rpartition(".")[0])
     record.settle_links(folder)
 
 

@@ -331,3 +331,23 @@ def test_installers_wait_for_each_other(home: Path, skill: Path) -> None:
     assert [process.returncode for process in several] == [0] * 6, outputs
     assert installed(home / ".agents" / "skills" / skill.name) == below(skill)
     assert [path.name for path in (home / ".agents" / "skills").iterdir()] == [skill.name]
+
+
+def test_installers_and_uninstallers_wait_for_each_other(home: Path, skill: Path) -> None:
+    """Whoever comes last has his way, and nobody trips over a folder that another removes."""
+    install, uninstall = ["install", str(skill), "--agent", "codex"], ["uninstall", "--agent", "codex"]
+    program = (
+        "import sys\nfrom skillpack.cli import main\n"
+        "for _ in range(15):\n    try:\n        main()\n    except SystemExit as end:\n        assert not end.code\n"
+    )
+    command = [sys.executable, "-c", program]
+    several = [
+        subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for words in (install, uninstall, install, uninstall)
+    ]
+    outputs = [process.communicate(timeout=100)[0] for process in several]
+    assert [process.returncode for process in several] == [0] * 4, outputs
+    place = home / ".agents" / "skills" / skill.name
+    assert not place.exists() or installed(place) == below(skill)
+    names = {path.name for path in place.parent.iterdir()} if place.parent.exists() else set()
+    assert names <= {skill.name}
