@@ -16,8 +16,11 @@ from skillpack.capacity.limits import (
 )
 
 
-def advise(inputs: Inputs, limits: Sequence[Limit], engines: Sequence[str]) -> list[str]:
-    """Return what to change about a configuration, and what would be in vain."""
+def advise(inputs: Inputs, limits: Sequence[Limit], engines: Sequence[str], *, slots_bind: bool = True) -> list[str]:
+    """Return what to change about a configuration, and what would be in vain.
+
+    ``slots_bind`` is false where it was seen that something else holds the episodes back now.
+    """
     advice = []
     workers, repeat = inputs.value(keys.MAX_ENV_WORKER), inputs.value(keys.NUM_REPEAT)
     batch = inputs.value(keys.TRAIN_BATCH_SIZE)
@@ -26,11 +29,11 @@ def advise(inputs: Inputs, limits: Sequence[Limit], engines: Sequence[str]) -> l
     if RELEASED in engines and workers is not None and repeat is not None:
         advice += _batch(workers, repeat, batch)
     for limit in limits:
-        if limit.name in ("inference_tracker_threads", *keys.SURROUNDINGS) and limit.binds:
+        if limit.name in ("inference_tracker_threads", *keys.SURROUNDINGS) and _binds_first(limit, limits):
             advice.append(
                 f"{limit.name} {limit.value} ({limit.source}) binds before the engine does: raise {limit.raised_by}."
             )
-    for engine in engines:
+    for engine in engines if slots_bind else ():
         if {"engine_slots", "thread_pool"} & set(ceiling_of(limits, engine).binding):
             advice.append(
                 f"On a {engine} engine max_env_worker binds: to run more episodes raise it"
@@ -40,6 +43,14 @@ def advise(inputs: Inputs, limits: Sequence[Limit], engines: Sequence[str]) -> l
     if CLASSIC not in engines:
         advice.append("Batch size, num_repeat, the number of clients and their pools never raise the cap.")
     return advice
+
+
+def _binds_first(limit: Limit, limits: Sequence[Limit]) -> bool:
+    """Tell whether a limit beside the engine's slots is lower than they are, not only as low."""
+    slots = [
+        other.value for other in limits if other.name in ("engine_slots", "thread_pool") and other.value is not None
+    ]
+    return bool(limit.binds) and limit.value is not None and all(limit.value < value for value in slots)
 
 
 def _divisibility(workers: int, repeat: int) -> list[str]:

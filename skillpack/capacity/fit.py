@@ -8,7 +8,7 @@ from typing import Any
 from skillpack.capacity import inputs as keys
 from skillpack.capacity.inputs import Inputs
 from skillpack.capacity.kv_cache import GIB, KvCache, Serving, size_kv_cache
-from skillpack.capacity.model_shape import ModelShape, read_model
+from skillpack.capacity.model_shape import ModelShape, known_models, read_model
 from skillpack.capacity.parameters import assumption
 from skillpack.capacity.train_memory import FITS, NO, UNCERTAIN, StepMemory, Training, largest_micro_batch, step_memory
 from skillpack.script import BadInput
@@ -42,6 +42,7 @@ def fit_report(
     """
     shape = _shape(model or str(inputs.value(MODEL_PATH) or ""))
     assumed = [] if shape.known == keys.KNOWN else [_table_assumption(shape)]
+    _check_heads(shape, inputs)
     serving = Serving(
         max_model_len=_needed(inputs, keys.MAX_MODEL_LEN),
         tensor_parallel=inputs.value(keys.TENSOR_PARALLEL) or 1,
@@ -78,7 +79,7 @@ def fit_report(
         "training_step": None if memory is None else _memory_json(memory),
         "largest_micro_batch_tokens": _micro_batch(shape, training, gpu_memory_gib),
         "assumptions": assumed,
-        "advice": _advice(verdicts, cache, gpu_memory_gib, available_kv_gib),
+        "advice": _advice(verdicts, cache, training, gpu_memory_gib, available_kv_gib),
     }
 
 
@@ -110,8 +111,25 @@ def _shape(model: str) -> ModelShape:
         raise BadInput("no model is named", expected="a model whose shape is known", hint=hint)
     shape = read_model(model)
     if shape is None:
-        raise BadInput(f"the shape of {model} is unknown", expected="its config.json, or a known name", hint=hint)
+        raise BadInput(
+            f"the shape of {model} is unknown",
+            expected=f"its config.json, or one of these: {', '.join(known_models())}",
+            hint="capacity.py fit --model PATH/TO/config.json",
+        )
     return shape
+
+
+def _check_heads(shape: ModelShape, inputs: Inputs) -> None:
+    """Refuse a tensor_model_parallel_size that does not divide the attention heads, as vLLM does at its start."""
+    parallel = inputs.value(keys.TENSOR_PARALLEL) or 1
+    if shape.heads % parallel:
+        fitting = [size for size in range(1, 17) if shape.heads % size == 0]
+        raise BadInput(
+            f"{keys.TENSOR_PARALLEL} is {parallel} ({inputs[keys.TENSOR_PARALLEL].source}),"
+            f" and {shape.name} has {shape.heads} attention heads",
+            expected=f"a number that divides the heads: {', '.join(map(str, fitting))}",
+            hint=f"--set {keys.TENSOR_PARALLEL}={max(size for size in fitting if size <= parallel)}",
+        )
 
 
 def _table_assumption(shape: ModelShape) -> dict[str, Any]:
@@ -206,20 +224,30 @@ def _memory_json(memory: StepMemory) -> dict[str, Any]:
 
 
 def _advice(
-    verdicts: dict[str, str], cache: KvCache | None, gpu_memory_gib: float | None, available_kv_gib: float | None
+    verdicts: dict[str, str],
+    cache: KvCache | None,
+    training: Training | None,
+    gpu_memory_gib: float | None,
+    available_kv_gib: float | None,
 ) -> list[str]:
     advice = []
     if gpu_memory_gib is None:
-        advice.append("Give --gpu-memory-gib (nvidia-smi --query-gpu=memory.total): without it nothing can be told.")
-    if cache is not None and not cache.fits:
         advice.append(
-            f"Set ajet.rollout.max_model_len to {cache.longest} or less, raise gpu_memory_utilization,"
-            " or spread the model over more GPUs (tensor_model_parallel_size)."
+            "Give --gpu-memory-gib (the MiB of nvidia-smi --query-gpu=memory.total, divided by 1024):"
+            " without it nothing can be told."
         )
+    if cache is not None and not cache.fits:
+        shorter = f"set ajet.rollout.max_model_len to {cache.longest} or less, " if cache.longest else ""
+        lead = "" if cache.longest else "No length fits, the weights leave no room: "
+        mend = (
+            f"{shorter}raise gpu_memory_utilization, or spread the model over more GPUs (tensor_model_parallel_size)."
+        )
+        advice.append(lead + (mend if lead else mend[0].upper() + mend[1:]))
     if verdicts["training_step"] in (NO, UNCERTAIN):
+        lora = "" if training is not None and training.lora_rank else ", or LoRA (ajet.lora.lora_rank)"
         advice.append(
-            "The update needs fewer tokens in a micro-batch (it holds max_model_len), more GPUs,"
-            " or LoRA (ajet.lora.lora_rank); the parts say which takes most."
+            "The update needs fewer tokens in a micro-batch (it holds max_model_len) or more GPUs"
+            f"{lora}; the parts say which takes most."
         )
     if available_kv_gib is None and cache is not None:
         advice.append("After a first boot give --available-kv-gib from the engine's log: then the cache is exact.")

@@ -17,6 +17,9 @@ from skillpack.script import BadInput
 
 STEP_TIME, UTILISATION, THROUGHPUT = "step-time", "utilisation", "episodes-per-hour"
 SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+SPELLINGS = {"utilization": UTILISATION}
+NOTICEABLE = 0.02
+"""Share of the throughput whose loss is told."""
 GROUPS_AT_MOST = 1 << 14
 """Groups of num_repeat slots up to which a plan looks."""
 
@@ -45,6 +48,7 @@ class Goal:
 def parse_goal(text: str) -> Goal:
     """Read ``step-time=10min``, ``utilisation=90%`` or ``episodes-per-hour=5000``. Raises BadInput."""
     name, _, value = text.partition("=")
+    name = SPELLINGS.get(name.strip(), name.strip())
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", value.strip())
     factor = None
     if found is not None:
@@ -94,7 +98,7 @@ def goal_report(
         "after": after.as_json(),
         "assumptions": after.assumptions,
         "gains": gains(after, seed=seed) if changes is None else [],
-        "advice": _advice(goal, changes, before, inputs),
+        "advice": [*_price(goal, before, after), *_advice(goal, changes, before, inputs)],
     }
 
 
@@ -149,6 +153,21 @@ def _changes(inputs: Inputs, target: int, engine: str, keep_batch: bool) -> dict
     if inputs[keys.CLIENT_POOL].known != UNKNOWN and clients * pool < target:
         changes[keys.CLIENT_POOL] = -(-target // clients)
     return changes
+
+
+def _price(goal: Goal, before: Prediction, after: Prediction) -> list[str]:
+    """Return what the plan costs in throughput: slots are used better by taking the others away."""
+    first, second = before.simulation, after.simulation
+    if goal.name != UTILISATION or first is None or second is None:
+        return []
+    kept = second.episodes_per_hour.mean / first.episodes_per_hour.mean
+    if kept > 1 - NOTICEABLE:
+        return []
+    return [
+        f"This buys utilisation with throughput: episodes per hour x {kept:.2f}, a step takes"
+        f" {second.step.mean / first.step.mean:.1f} times as long. Apply it only if idle slots cost more than that;"
+        " to use the slots that there are, collect more episodes in a step (train_batch_size) or shorten the longest."
+    ]
 
 
 def _advice(goal: Goal, changes: dict[str, Any] | None, before: Prediction, inputs: Inputs) -> list[str]:

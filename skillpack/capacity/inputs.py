@@ -184,14 +184,29 @@ def parse_settings(texts: Sequence[str], also: Collection[str] = ()) -> dict[str
     changes: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
+        key = key.strip()
         if not equals or not (key.startswith("ajet.") or key in also):
             raise BadInput(
                 f"--set {text}: not of the form KEY=VALUE",
                 expected=f"a key of the ajet tree{', or ' + ', '.join(sorted(also)) if also else ''}, and a value",
                 hint=f"--set {MAX_ENV_WORKER}=512",
             )
+        if key not in also:
+            _require_key(key)
         try:
             changes[key] = yaml.safe_load(value)
         except yaml.YAMLError:
             raise BadInput(f"--set {text}: the value is not YAML", hint=f"--set {MAX_ENV_WORKER}=512") from None
     return changes
+
+
+def _require_key(key: str) -> None:
+    from skillpack.config.keys import all_keys, guess_key, other_releases
+
+    if key not in all_keys() and key not in other_releases():
+        guess = guess_key(key)
+        raise BadInput(
+            f"--set {key}: no key of the ajet tree, so it would change nothing",
+            expected="a key that AgentJet reads; config.py explain KEY tells them",
+            hint=f"did you mean {guess}?" if guess else f"--set {MAX_ENV_WORKER}=512",
+        )

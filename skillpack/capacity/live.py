@@ -8,7 +8,7 @@ from typing import Any
 
 from skillpack.capacity import inputs as keys
 from skillpack.capacity.advice import advise
-from skillpack.capacity.cap import ceiling_lines, limit_lines, shown_inputs
+from skillpack.capacity.cap import SHOWN, ceiling_lines, limit_lines, shown_inputs
 from skillpack.capacity.inputs import MEASURED, UNKNOWN, Input, Inputs
 from skillpack.capacity.limits import (
     DOCUMENTED,
@@ -67,7 +67,7 @@ def live_report(url: str, now: Snapshot, given: Inputs, engine: str | None = Non
         "inputs": shown_inputs(inputs),
         "ceilings": [asdict(item) for item in ceilings(limits)],
         "limits": [limit.as_json() for limit in limits],
-        "advice": _advice(now, inputs, limits, engines),
+        "advice": _advice(now, given, inputs, limits, engines),
     }
 
 
@@ -129,7 +129,7 @@ def _stale(episode: RunningEpisode) -> dict[str, Any]:
     return {**asdict(episode), "recycled_in_seconds": max(0.0, episode.patience_seconds - episode.idle_seconds)}
 
 
-def _advice(now: Snapshot, inputs: Inputs, limits: list[Limit], engines: tuple[str, ...]) -> list[str]:
+def _advice(now: Snapshot, given: Inputs, inputs: Inputs, limits: list[Limit], engines: tuple[str, ...]) -> list[str]:
     advice = []
     if now.status == "ENGINE.OFFLINE":
         advice.append("The engine is offline: start it, then ask again.")
@@ -138,14 +138,26 @@ def _advice(now: Snapshot, inputs: Inputs, limits: list[Limit], engines: tuple[s
             "This server does not tell max_env_worker (released servers never do, the reference only while it runs):"
             " give --max-env-worker N or --from FILE for the cap."
         )
+    advice += _not_restarted(now.inputs(), given)
     if stale_episodes(now):
         advice.append(
             "Stale episodes hold slots until their discard_episode_timeout (idle time) is over:"
             " end or abort them in the client, or give begin_episode a shorter discard_episode_timeout."
         )
-    if now.status in CLAIMING and bottleneck_now(now, limits, engines[-1])["name"] == keys.CLIENT_POOLS:
+    clients_bind = now.status in CLAIMING and bottleneck_now(now, limits, engines[-1])["name"] == keys.CLIENT_POOLS
+    if clients_bind:
         advice.append("Raising max_env_worker brings nothing now: raise max_parallel in the clients or add clients.")
-    return [*advice, *advise(inputs, limits, engines)]
+    return [*advice, *advise(inputs, limits, engines, slots_bind=not clients_bind)]
+
+
+def _not_restarted(running: Inputs, given: Inputs) -> list[str]:
+    """Return where the server runs with another value than the file or the flags say."""
+    return [
+        f"{key} is {given.value(key)} ({given[key].source}), but the running engine has {running.value(key)}:"
+        " it was started from another configuration; restart it to apply this one."
+        for key in SHOWN
+        if None not in (given.value(key), running.value(key)) and given.value(key) != running.value(key)
+    ]
 
 
 def live_text(report: dict[str, Any]) -> str:

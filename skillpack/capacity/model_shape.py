@@ -96,6 +96,11 @@ def read_model(name: str) -> ModelShape | None:
     return None if entry is None else _from_config(entry, name, f"table of models, {name}", ASSUMED)
 
 
+def known_models() -> list[str]:
+    """Return the short names of the models whose shapes the pack ships."""
+    return list(json.loads(KNOWN_MODELS.read_text(encoding="utf-8"))["models"])
+
+
 @cache
 def _table() -> dict[str, dict[str, Any]]:
     document = json.loads(KNOWN_MODELS.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from typing import Any
 from skillpack.capacity import inputs as keys
 from skillpack.capacity.cap import cap_report
 from skillpack.capacity.inputs import Inputs
-from skillpack.capacity.limits import DOCUMENTED, RELEASED, documented_cap, engines_of
+from skillpack.capacity.limits import CLASSIC, DOCUMENTED, RELEASED, documented_cap, engines_of
 from skillpack.script import BadInput
 
 KWARGS = {
@@ -68,15 +68,21 @@ def batch_for(inputs: Inputs, groups: int) -> int | None:
 
 
 def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[str, Any]:
-    """Return the JSON document of ``capacity.py plan --target``."""
+    """Return the JSON document of ``capacity.py plan --target``. A cap that is high enough already is left alone."""
     engines = engines_of(inputs, engine)
     changes = target_changes(inputs, target, engines)
+    workers = inputs.value(keys.MAX_ENV_WORKER)
+    enough = workers is not None and workers >= target
+    if enough:
+        changes.pop(keys.MAX_ENV_WORKER, None)
     after = inputs.replace(changes, f"plan for {target}")
     report = cap_report(after, engine)
     pools = inputs.value(keys.CLIENT_POOLS)
-    needs = [f"The clients' pools together must be at least {target}."] if pools is None or pools < target else []
+    needs = [f"max_env_worker {workers} allows {target} already: it is not what holds them back."] if enough else []
+    if CLASSIC not in engines and (pools is None or pools < target):
+        needs.append(f"The clients' pools together must be at least {target}.")
     batch, repeat = after.value(keys.TRAIN_BATCH_SIZE), after.value(keys.NUM_REPEAT)
-    if RELEASED in engines and batch is not None and batch * repeat < report["cap"]:
+    if RELEASED in engines and batch is not None and batch * repeat < target:
         needs.append(
             f"No train_batch_size lets a released engine run {target} episodes: it may be {PLACEHOLDER_TASKS} at most,"
             f" and its episodes must fit into {keys.MAX_CACHED_EPISODES}."
@@ -95,15 +101,17 @@ def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[
         "target": target,
         "changes": [change(inputs, key, value) for key, value in changes.items()],
         "restart": ["engine"] if changes else [],
-        "advice": [*needs, *report["advice"]],
+        "advice": list(dict.fromkeys([*needs, *report["advice"]])),
     }
 
 
 def change(inputs: Inputs, key: str, value: Any) -> dict[str, Any]:
     """Return one change: from what to what, and where it is to be made."""
-    kwarg = KWARGS.get(key)
+    kwarg = None if inputs.value(keys.SWARM_MODE) is False else KWARGS.get(key)
     if kwarg:
         where = f"AgentJetJob({kwarg}={value})"
+    elif key.startswith("ajet.") and inputs.value(keys.SWARM_MODE) is False:
+        where = f"{key}: {value} (YAML)"
     elif key.startswith("ajet."):
         where = f"{key}: {value} (YAML, or job.config.{key} = {value})"
     else:

@@ -98,5 +98,5 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def assumption_lines(report: dict[str, Any]) -> list[str]:
     """Return the assumptions of a report's predictions, each with how to replace it by a measurement."""
-    lines = [f"engine: {report['after']['engine']} (--engine)"]
+    lines = [f"engine: {report['after']['engine']} (another one: --engine)"]
     return lines + [f"assumed {item['name']} = {item['value']}: {item['replace_by']}" for item in report["assumptions"]]

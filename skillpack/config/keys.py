@@ -60,7 +60,7 @@ class Key:
 
     def default(self, mode: str) -> Any:
         """The default in ``swarm`` or ``classic`` mode; None where the default files leave it out."""
-        return _defaults(mode).get(self.name)
+        return _defaults(mode).get(self.name, self.schema.get("default") if self.name == self.kwarg else None)
 
 
 @functools.cache
@@ -86,9 +86,11 @@ def find_key(word: str, present: Container[str] = ()) -> Key:
     Raises BadInput with what was probably meant if none or several fit.
     """
     keys = all_keys()
-    for name in (word, f"ajet.{word}", kwarg_table().get(word, {}).get("key"), verl_targets().get(word)):
+    for name in (word, kwarg_table().get(word, {}).get("key"), f"ajet.{word}", verl_targets().get(word)):
         if name in keys:
             return keys[name]
+    if word in KEYLESS_KWARGS:
+        return Key(word, KEYLESS_KWARGS[word], word, ())
     fitting = [name for name in keys if name.endswith(f".{word}")]
     if len(fitting) == 1:
         return keys[fitting[0]]
@@ -105,6 +107,20 @@ def find_key(word: str, present: Container[str] = ()) -> Key:
         else "references/keys.md of the swarm-configuration skill lists all keys",
     )
 
+
+KEYLESS_KWARGS: dict[str, dict[str, Any]] = {
+    "ensure_new_experiment": {
+        "description": "Appends a timestamp to experiment_name, so that no earlier experiment is continued.",
+        "type": "boolean",
+        "default": False,
+    },
+    "base_yaml_config": {
+        "description": "The YAML file that the job starts from; further kwargs win over what it sets.",
+        "type": "string",
+        "default": "ajet_swarm_default.yaml",
+    },
+}
+"""JSON Schemas of the kwargs of AgentJetJob that set no key of the tree."""
 
 _UNREAD = {"description": "No key that this release of AgentJet reads; it is carried along without effect."}
 _VERLS = {"description": "Not a key of AgentJet: it is passed on as it stands, to verl or whoever reads it."}

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ajet.default_config import kwarg_table
-from skillpack.config.keys import Key, all_keys
+from skillpack.config.keys import KEYLESS_KWARGS, Key, all_keys
 from skillpack.files import write_atomically
 from skillpack.pack import skills_dir
 from skillpack.script import NO, Command, run
@@ -65,11 +65,8 @@ def _section(name: str) -> str:
 def _kwarg(name: str) -> tuple[str, ...]:
     row = kwarg_table()[name]
     if row["key"] is None:
-        special = {
-            "ensure_new_experiment": ("appends a timestamp to experiment_name", "false"),
-            "base_yaml_config": ("the file to start from", "ajet_swarm_default.yaml"),
-        }[name]
-        return (f"`{name}`", special[0], row["type"], special[1])
+        special = KEYLESS_KWARGS[name]
+        return (f"`{name}`", f"none: {special['description']}", row["type"], _shown(special["default"]))
     return (f"`{name}`", f"`{row['key']}`", row["type"], _shown(all_keys()[row["key"]].default("swarm")))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ajet.copilot.job import ADDED
 from ajet.utils.config_tree import ConfigTree, Origin, plain
 from ajet.utils.config_yaml import dump_text
-from skillpack.config.keys import Key, all_keys, verl_targets
+from skillpack.config.keys import KEYLESS_KWARGS, Key, all_keys, verl_targets
 from skillpack.config.lint import Finding
 from skillpack.config.sources import Source
 
@@ -36,7 +36,7 @@ def explain(source: Source, key: Key, word: str) -> dict[str, Any]:
         "takes": key.takes,
         **({"otherwise": otherwise} if otherwise else {}),
         "kwarg": key.kwarg,
-        "set_it": _how_to_set(key),
+        "set_it": _how_to_set(key, source.mode),
         "verl": list(key.verl),
         "defaults": {mode: key.default(mode) for mode in ("swarm", "classic")},
     }
@@ -89,6 +89,8 @@ def unknown(source: Source) -> list[dict[str, Any]]:
 
 def _state(source: Source, key: str) -> dict[str, Any]:
     """Return whether a key's value is known, the value, and who set it or why it is unknown."""
+    if key in KEYLESS_KWARGS:
+        return _kwarg_state(source, key)
     reason = source.unknown_reason(key)
     if reason is not None:
         return {"known": False, "why": f"{source.path}:{reason.line}: {reason.reason}"}
@@ -96,6 +98,18 @@ def _state(source: Source, key: str) -> dict[str, Any]:
     present = key in source.config or isinstance(value, ConfigTree)
     origin = source.origin(key) if present else None
     return {"known": True, "value": as_json(value), "present": present, "set_by": _origin(origin) if origin else None}
+
+
+def _kwarg_state(source: Source, name: str) -> dict[str, Any]:
+    """Return what a script gives for a kwarg that sets no key."""
+    reason = next((item for item in source.unknown if item.key == f"kwarg {name}"), None)
+    if reason is not None:
+        return {"known": False, "why": f"{source.path}:{reason.line}: {reason.reason}"}
+    reading = None if source.job is None else source.job.kwargs.get(name)
+    if reading is None:
+        return {"known": True, "value": KEYLESS_KWARGS[name]["default"], "present": False, "set_by": None}
+    origin = Origin("kwarg", str(source.path), reading.line, name)
+    return {"known": True, "value": as_json(reading.value), "present": True, "set_by": _origin(origin)}
 
 
 def as_json(value: Any) -> Any:
@@ -121,8 +135,8 @@ def _origin(origin: Origin) -> dict[str, Any]:
     }
 
 
-def _how_to_set(key: Key) -> str:
-    if not key.name.startswith("ajet"):
+def _how_to_set(key: Key, mode: str) -> str:
+    if key.name != key.kwarg and (mode == "classic" or not key.name.startswith("ajet")):
         return "in the YAML"
     if key.kwarg:
         return f"AgentJetJob({key.kwarg}=...)"

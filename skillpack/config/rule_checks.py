@@ -60,8 +60,7 @@ def batch(source: Source) -> Iterator[Hit]:
             "total": size * repeat,
             "gpus": gpus,
             "step": step,
-            "lower": lower or step,
-            "upper": lower + step,
+            "choices": _choices(lower, lower + step),
         }
         keys: tuple[str, ...] = (*size_keys, "ajet.trainer_common.n_gpus_per_node", "ajet.trainer_common.nnodes")
         yield Hit("batch-not-divisible", keys, names)
@@ -100,8 +99,7 @@ def workers(source: Source) -> Iterator[Hit]:
             "repeat": repeat,
             "cap": cap,
             "idle": cap - slots,
-            "lower": cap - repeat or repeat,
-            "upper": cap,
+            "choices": _choices(cap - repeat, cap),
         }
         yield Hit("workers-not-divisible", (key, "ajet.rollout.num_repeat"), names)
     if repeat and size and size * repeat < slots:
@@ -142,6 +140,22 @@ def lora(source: Source) -> Iterator[Hit]:
     if rate is not None and rate <= LORA_MIN_LR:
         keys = ("ajet.trainer_common.optim.lr", "ajet.lora.lora_rank")
         yield Hit("lora-low-lr", keys, {"rank": rank, "lr": rate})
+
+
+def _choices(below: int, above: int) -> str:
+    """Return the multiples beside a number, as words: both, or the one above where the other is 0."""
+    return f"{below} or {above}" if below else str(above)
+
+
+def learning(source: Source) -> Iterator[Hit]:
+    """What leaves a group of episodes without anything to compare."""
+    values = Values(source)
+    temperature, repeat = values.number("rollout.temperature"), values.whole("rollout.num_repeat")
+    if temperature == 0:
+        yield Hit("greedy-rollout", ("ajet.rollout.temperature",), {})
+    estimator = "ajet.trainer_common.algorithm.adv_estimator"
+    if repeat == 1 and values.get(estimator.removeprefix("ajet.")) == "grpo":
+        yield Hit("group-of-one", ("ajet.rollout.num_repeat", estimator), {})
 
 
 def engine(source: Source) -> Iterator[Hit]:
@@ -243,4 +257,4 @@ def verl_keys(source: Source) -> Iterator[Hit]:
                 yield Hit("verl-key-overwritten", (target,), names)
 
 
-CHECKS = (lengths, batch, workers, lora, engine, server, names_and_paths, verl_keys)
+CHECKS = (lengths, batch, workers, learning, lora, engine, server, names_and_paths, verl_keys)

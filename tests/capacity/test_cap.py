@@ -184,3 +184,24 @@ def test_what_a_script_computes_when_it_runs_is_unknown_with_the_reason(tmp_path
     assert done.returncode == 2
     assert "line 3" in done.stderr
     assert answer_of("cap", "train.py", "--max-env-worker", "64", cwd=tmp_path)["cap"] == 64
+
+
+def test_a_plan_never_lowers_a_cap_that_is_high_enough() -> None:
+    answer = answer_of("plan", "--target", "256", "--max-env-worker", "512", "--num-repeat", "8", "--batch-size", "64")
+    assert answer["changes"] == []
+    assert answer["advice"][0].startswith("max_env_worker 512 allows 256 already")
+
+
+def test_threads_as_many_as_slots_do_not_bind_before_them() -> None:
+    threads = ("--set", "ajet.interchange_server.max_inference_tracker_threads=512")
+    answer = answer_of("cap", "--max-env-worker", "512", "--num-repeat", "8", "--batch-size", "64", *threads)
+    assert not [sentence for sentence in answer["advice"] if "binds before the engine does" in sentence]
+
+
+def test_a_classic_plan_names_the_yaml(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(
+        "ajet: {enable_swarm_mode: false, rollout: {max_env_worker: 64, num_repeat: 8}, data: {train_batch_size: 8}}\n"
+    )
+    answer = answer_of("plan", "job.yaml", "--target", "128", cwd=tmp_path)
+    assert {item["set"].rpartition(" ")[2] for item in answer["changes"]} == {"(YAML)"}
+    assert not [sentence for sentence in answer["advice"] if "clients' pools" in sentence]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .helpers import ReleasedServer, answer_of, limit, run_script
@@ -111,3 +113,21 @@ def test_a_server_of_another_kind_is_code_3(released_server: ReleasedServer, poo
     done = run_script("live", "--url", released_server.url)
     assert done.returncode == 3
     assert "answers in another form" in done.stderr
+
+
+def test_a_file_that_the_engine_does_not_run_with_is_told(released_server: ReleasedServer, tmp_path: Path) -> None:
+    capacity = {"max_env_worker": 20, "num_repeat": 4, "train_batch_size": 16, "cap": 20, "slots": "documented"}
+    released_server.pool = {**POOL, "capacity": capacity, "task_expected_num_repeat": 4}
+    released_server.run_episodes(running=20, offered=0)
+    (tmp_path / "job.yaml").write_text("ajet: {rollout: {max_env_worker: 512, num_repeat: 4}}\n")
+    answer = answer_of("live", "--url", released_server.url, "job.yaml", cwd=tmp_path)
+    assert answer["advice"][0].startswith("ajet.rollout.max_env_worker is 512 (YAML file, job.yaml:1)")
+    assert "the running engine has 20" in answer["advice"][0]
+
+
+def test_slots_are_not_to_be_raised_while_clients_leave_them_empty(released_server: ReleasedServer) -> None:
+    released_server.pool = dict(POOL)
+    released_server.run_episodes(running=20, offered=12)
+    answer = answer_of("live", "--url", released_server.url, "--max-env-worker", "32")
+    assert answer["bottleneck"]["name"] == "client_pools"
+    assert not [sentence for sentence in answer["advice"] if "max_env_worker binds" in sentence]

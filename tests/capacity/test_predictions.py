@@ -424,3 +424,51 @@ def test_gains_name_the_limit_to_raise() -> None:
     found = gains(predict(inputs, "documented", steps=50), steps=50)
     assert found[0]["change"] == "twice the engine_slots (raised by: ajet.rollout.max_env_worker)"
     assert found[0]["step_time_factor"] < 0.8
+
+
+def test_utilisation_that_is_bought_with_throughput_says_the_price(job: Path) -> None:
+    answer = answer_of("plan", "job.yaml", *EPISODES, "--goal", "utilization=90%", schema=SCHEMA, cwd=job)
+    before, after = figure(answer, "episodes_per_hour")
+    assert after < before / 2
+    assert f"episodes per hour x {after / before:.2f}" in answer["advice"][0]
+
+
+def test_a_misspelled_key_changes_nothing_and_is_refused(job: Path) -> None:
+    for command in (("cap",), ("plan", "--target", "8"), ("what-if", *EPISODES)):
+        done = run_script(command[0], "job.yaml", *command[1:], "--set", "ajet.rollout.max_env_wroker=256", cwd=job)
+        assert done.returncode == 2
+        assert "did you mean ajet.rollout.max_env_worker?" in done.stderr
+
+
+def test_mebibytes_are_not_taken_for_gibibytes(job: Path) -> None:
+    done = run_script("fit", "job.yaml", "--gpu-memory-gib", "24564", cwd=job)
+    assert done.returncode == 2
+    assert "give 23.99" in done.stderr
+
+
+def test_tensor_parallel_must_divide_the_heads(job: Path) -> None:
+    parallel = ("--set", "ajet.rollout.tensor_model_parallel_size=3")
+    done = run_script("fit", "job.yaml", "--model", "Qwen/Qwen2.5-14B", "--gpu-memory-gib", "80", *parallel, cwd=job)
+    assert done.returncode == 2
+    assert "40 attention heads" in done.stderr
+    assert "tensor_model_parallel_size=2" in done.stderr
+
+
+def test_weights_without_room_for_a_cache_get_no_length_of_zero(job: Path) -> None:
+    done = run_script("fit", "job.yaml", "--model", "Qwen/Qwen2.5-14B", "--gpu-memory-gib", "24", "--json", cwd=job)
+    assert done.returncode == 1
+    advice = " ".join(json.loads(done.stdout)["advice"])
+    assert "No length fits" in advice
+    assert "max_model_len to 0" not in advice
+    assert "LoRA" in advice
+    lora = ("--set", "ajet.lora.lora_rank=32")
+    done = run_script(
+        "fit", "job.yaml", "--model", "Qwen/Qwen2.5-14B", "--gpu-memory-gib", "24", *lora, "--json", cwd=job
+    )
+    assert "or LoRA" not in " ".join(json.loads(done.stdout)["advice"])
+
+
+def test_a_fit_of_unknown_gpus_is_code_3(job: Path) -> None:
+    done = run_script("fit", "job.yaml", "--model", "Qwen/Qwen2.5-7B-Instruct", cwd=job)
+    assert done.returncode == 3
+    assert "Give --gpu-memory-gib" in done.stdout

@@ -241,3 +241,22 @@ def test_help_of_every_command(tmp_path: Path) -> None:
 def test_the_key_reference_is_up_to_date() -> None:
     path = SKILL / "references" / "keys.md"
     assert path.read_text(encoding="utf-8") == reference(), "run python -m skillpack.config.reference"
+
+
+def test_explain_knows_the_kwargs_that_set_no_key(tmp_path: Path) -> None:
+    write(tmp_path / "train.py", "from ajet import AgentJetJob\njob = AgentJetJob(ensure_new_experiment=True)\n")
+    found = document("explain", "ensure_new_experiment", "train.py", cwd=tmp_path)
+    assert (found["value"], found["set_by"]["line"]) == (True, 2)
+    assert found["set_it"] == "AgentJetJob(ensure_new_experiment=...)"
+    assert document("explain", "base_yaml_config", "train.py", cwd=tmp_path)["value"] == "ajet_swarm_default.yaml"
+
+
+def test_explain_prefers_the_kwarg_and_names_the_yaml_in_classic_mode(tmp_path: Path) -> None:
+    assert document("explain", "model", cwd=tmp_path)["key"] == "ajet.model.path"
+    assert document("explain", "max_num_seqs", "default:classic", cwd=tmp_path)["set_it"] == "in the YAML"
+
+
+def test_the_mend_of_a_batch_names_each_number_once(tmp_path: Path) -> None:
+    text = TRAIN.replace("num_repeat=8", "num_repeat=1, batch_size=3, n_gpu=8")
+    write(tmp_path / "train.py", text)
+    assert "to a multiple of 8: 8\n" in config("lint", "train.py", cwd=tmp_path).stdout

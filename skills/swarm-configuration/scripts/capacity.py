@@ -32,9 +32,26 @@ CONFIGURATION = [
     ),
 ]
 
+LARGEST_GPU_GIB = 1024
+
+
+def check_gibibytes(_context, _parameter, value):
+    """Refuse mebibytes, which nvidia-smi prints."""
+    if value is not None and value > LARGEST_GPU_GIB:
+        raise click.BadParameter(
+            f"{value:g} GiB is no GPU's; if it is MiB, as nvidia-smi prints, give {value / 1024:.2f}"
+        )
+    return value
+
+
 HARDWARE = [
     click.option("--model", help="A config.json, a folder with one, or a known name (default: ajet.model.path)."),
-    click.option("--gpu-memory-gib", type=click.FloatRange(1), help="Memory of one GPU, as nvidia-smi tells it."),
+    click.option(
+        "--gpu-memory-gib",
+        type=click.FloatRange(1),
+        callback=check_gibibytes,
+        help="Memory of one GPU in GiB (nvidia-smi prints MiB: divide by 1024).",
+    ),
     click.option(
         "--available-kv-gib",
         type=click.FloatRange(0, min_open=True),
@@ -226,7 +243,7 @@ def live(as_json, engine, url, how_long, png, **given):
 @capacity.command(
     cls=Command,
     example="capacity.py fit job.yaml --model Qwen/Qwen2.5-7B-Instruct --gpu-memory-gib 79.6",
-    exit_codes={NO: "it will not fit"},
+    exit_codes={NO: "it will not fit", UNAVAILABLE: "something that it depends on is not given"},
 )
 @options(CONFIGURATION, HARDWARE)
 @click.option("--kv-dtype", default="auto", show_default=True, help="kv_cache_dtype of the engine.")
@@ -261,7 +278,7 @@ def fit(
 
         report["png"] = str(plot_memory(report["training_step"]["parts_gib"], gpu_memory_gib, png))
     emit(report, as_json=as_json, text=lambda: fit_text(report))
-    context.exit(NO if report["fits"] == "will not fit" else 0)
+    context.exit({"will not fit": NO, "unknown": UNAVAILABLE}.get(report["fits"], 0))
 
 
 @capacity.command(
