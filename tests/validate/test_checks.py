@@ -163,6 +163,7 @@ NEAR = {
     "a flag of the world": {
         "body": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f and 👩\u200d💻\n"
     },
+    "letters that are joined or parted": {"body": "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f re\u200bfer\u200bence\n"},
     "telling the user how": {"body": "Do not tell the user to restart; never inform the user that it failed twice.\n"},
     "a description in Chinese": {"description": '"统计文本文件的字数。当用户询问文本长度时使用，支持多种格式和编码。"'},
     "a description in Spanish": {
@@ -302,6 +303,14 @@ FOUND = {
 def test_each_way_to_do_harm_is_found(rule, command, skill, validate):
     [report] = validate(skill(body=f"```bash\n{command}\n```\n"))["skills"]
     assert [problem["rule"] for problem in report["problems"]] == [rule]
+
+
+@pytest.mark.parametrize(
+    "smuggled", ["a\u2066b", "x\U000e0048\U000e0069", "one\u200b\u200c\u200b\u200d\u200c", "👍" + "\U000e0101" * 9]
+)
+def test_text_that_nobody_sees_is_found(smuggled, skill, validate):
+    [report] = validate(skill(body=f"# Steps\n\nRead {smuggled} first.\n"))["skills"]
+    assert [problem["rule"] for problem in report["problems"]] == ["safety-hidden-text"]
 
 
 ORDERS = [
