@@ -163,7 +163,9 @@ NEAR = {
     "a flag of the world": {
         "body": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f and 👩\u200d💻\n"
     },
-    "letters that are joined or parted": {"body": "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f re\u200bfer\u200bence\n"},
+    "letters that are joined or parted": {
+        "body": "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f re\u200bfer\u200b\u200b\u200b\u200bence\n"
+    },
     "telling the user how": {"body": "Do not tell the user to restart; never inform the user that it failed twice.\n"},
     "a description in Chinese": {"description": '"统计文本文件的字数。当用户询问文本长度时使用，支持多种格式和编码。"'},
     "a description in Spanish": {

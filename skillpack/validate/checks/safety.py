@@ -21,7 +21,7 @@ _PATH = Path(__file__).parent.parent / "safety.yaml"
 _HIDDEN = re.compile(
     "[\u202a-\u202e\u2066-\u2069]"  # bidirectional controls
     "|(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+"  # tags, but for flags
-    "|(?<=\\S)[\u200b-\u200d\u2060-\u2064\ufeff]{4,}"  # a few are hints where to break a line, or join emoji
+    "|(?P<run>[\u200b-\u200d\u2060-\u2064\ufeff]{4,})"  # a few are hints where to break a line, or join emoji
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}"  # variation selectors: one is enough for a character
 )
 ABOVE = 600
@@ -75,12 +75,18 @@ def check(skill: Skill) -> Iterator[Problem]:
 
 
 def _check_hidden(file: str, text: str) -> Iterator[Problem]:
-    match = None if text.isascii() else _HIDDEN.search(text)
+    matches = iter(()) if text.isascii() else _HIDDEN.finditer(text)
+    match = next((found for found in matches if not _is_padding(found["run"] or "")), None)
     if match:
         character = match[0][0]
         yield problem(
             "safety-hidden-text", f"U+{ord(character):04X}", line=text.count("\n", 0, match.start()) + 1, file=file
         )
+
+
+def _is_padding(run: str) -> bool:
+    """Tell whether a run of zero-width characters is one that editors leave behind: of one kind, and short."""
+    return 0 < len(run) < 16 and len(set(run)) == 1
 
 
 def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator[Problem]:
