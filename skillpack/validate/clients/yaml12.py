@@ -145,7 +145,7 @@ class _Reader:
                 if pos > self.line_start and text[pos - 1] not in " \t":
                     raise _Refused(pos, "a comment needs a blank before it")
                 self._pass_blank_line(pos)
-                self.taken = 0
+                self.taken, self.tabbed = 0, False
                 pos = _end(_REST, text, pos)
                 char = text[pos : pos + 1]
             elif not char or char == "\n":
@@ -199,11 +199,12 @@ class _Reader:
 
     # Nodes of block collections
 
-    def _block(self, parent: int, *, compact: bool, dash: bool = False) -> Node:
+    def _block(self, parent: int, *, compact: bool, dash: bool = False, lead: int | None = None) -> Node:
         """Read what stands in an entry of a collection whose entries begin in column ``parent``.
 
         ``compact``: whether a collection may begin on this line. ``dash``: whether the entries of a
-        list may begin in column ``parent`` too.
+        list may begin in column ``parent`` too. ``lead``: the indentation of the line, if not ``parent``, that
+        further lines of a scalar must be deeper than.
         """
         start, first = self.pos, -1
         outer = inner = _NO_PROPS  # those of lines before, those of this line
@@ -232,18 +233,19 @@ class _Reader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _Refused(self.pos, f"it is nested more than {MAX_DEPTH} deep")
-        node = self._content(parent, column, outer, inner, compact)
+        lead = min(parent if lead is None else lead, self._column() - 1)
+        node = self._content(lead, column, outer, inner, compact)
         self.depth -= 1
         return node
 
-    def _content(self, parent: int, column: int, outer: _Props, inner: _Props, compact: bool) -> Node:
+    def _content(self, lead: int, column: int, outer: _Props, inner: _Props, compact: bool) -> Node:
         indicator = self._indicator()
         if indicator == "-":
             return self._sequence(column, outer)
         if indicator:
             return self._mapping(column, outer, None, inner)
         tabbed = self.tabbed
-        node = self._leaf(parent)
+        node = self._leaf(lead)
         if (
             not _COLON.match(self.text, self.pos)
             or self.fresh
@@ -280,22 +282,30 @@ class _Reader:
         while True:
             self.later = later or (self.bun and bool(node.pairs))
             if key is None and self._indicator() == "?":
-                self._take()
-                key = self._with(self._block(column, compact=True, dash=True), key_props)
-                explicit = self._at_entry(column) and self._indicator() == ":"
-                value = None if explicit else self._empty(self.pos, _NO_PROPS)
+                key, explicit = self._explicit_key(column, key_props), True
             else:
-                key, explicit, value = key or self._key(column, key_props), False, None
-            if value is None:
-                further = self._column() if self.fresh else column  # an indented colon counts as an indentation
+                key, explicit = key or self._key(column, key_props), False
+            colon = self._at_entry(column) and self._indicator() == ":" if explicit else self._indicator() != "?"
+            if colon:
+                lead = self._column() if self.fresh else column  # an indented colon counts as indentation
                 self._move(_end(_COLON, self.text, self.pos))
-                value = self._block(further, compact=explicit, dash=True)
+                value = self._block(column, compact=explicit, dash=True, lead=lead)
+            else:
+                value = self._empty(self.pos, _NO_PROPS)
             self._add(node, seen, key, value)
             if not self._at_entry(column):
                 self.later = later
                 break
             key, key_props = self._list_as_key() if self._indicator() == "-" else None, _NO_PROPS
         return self._closed(node, node.pairs[-1][1].end)
+
+    def _explicit_key(self, column: int, props: _Props) -> Node:
+        """Read ``?`` and the key behind it; npm's ``yaml`` drops one node that is indented further than the ``?``."""
+        self._take()
+        key = self._with(self._block(column, compact=True, dash=True), props)
+        if not self.bun and self._skip() and not self._ended() and self._column() > column and self._indicator() != ":":
+            self._block(column, compact=True)
+        return key
 
     def _at_entry(self, column: int, *, colon: bool = True) -> bool:
         """Go to what stands behind an entry and tell whether that is the next entry of this collection.
@@ -314,7 +324,10 @@ class _Reader:
         return self._column() == column
 
     def _key(self, column: int, props: _Props) -> Node:
-        """Read a key that a colon has to follow on its line; npm's ``yaml`` finds one on an indented next line too."""
+        """Read a key that a colon has to follow on its line.
+
+        npm's ``yaml`` finds one on an indented next line too; Bun needs none if a line with ``?`` follows.
+        """
         while self.text[self.pos : self.pos + 1] in ("&", "!"):
             props = self._joined(props, self._property(flow=False))
             if self._skip():
@@ -325,8 +338,12 @@ class _Reader:
         if indicator or self.pos == len(self.text):
             raise _Refused(self.pos, "a key is missing")
         node = self._leaf(self._column())
-        alone = not self.bun and not _COLON.match(self.text, self.pos) and node.end_line == node.line
-        if not (alone and self._skip() and self._indicator() == ":" and self._spaces() > column):
+        alone = not _COLON.match(self.text, self.pos) and node.end_line == node.line and self._skip()
+        if alone and self.bun:
+            alone = self._indicator() == "?" and self._column() == column
+        elif alone:
+            alone = self._indicator() == ":" and self._spaces() > column
+        if not alone:
             self._check_key(node)
         return self._with(node, props)
 
@@ -364,8 +381,8 @@ class _Reader:
 
     # Properties
 
-    def _property(self, *, flow: bool) -> _Props:
-        """Read an anchor or a tag."""
+    def _property(self, *, flow: bool, tight: bool = False) -> _Props:
+        """Read an anchor or a tag; if ``tight``, no blank is needed behind it."""
         start, props = self.pos, _NO_PROPS
         if self.text[start] == "&":
             self._move(_end(self.name, self.text, start + 1))
@@ -374,8 +391,9 @@ class _Reader:
         else:
             self._move(_end(_TAG, self.text, start))
             props = _Props(tag=self._resolved(self.text[start : self.pos], start))
-        tight = flow or (self.bun and props.tag not in (None, "!"))  # then no blank is needed behind it
-        if props.anchor == "" or not (tight or self.text[self.pos : self.pos + 1] in _BEHIND_PROPERTY):
+        tight = tight or (self.bun and props.tag != "!" and (flow or props.tag is not None))
+        behind = self.text[self.pos : self.pos + 1]
+        if props.anchor == "" or not (tight or behind in _BEHIND_PROPERTY or (flow and behind in ",]}")):
             raise _Refused(start, "an anchor or tag needs a name, and a blank behind it", "yaml-start")
         return props
 
@@ -581,7 +599,7 @@ class _Reader:
         if explicit:
             self._take()
             self._flow_skip(start, need, level)
-        key = self._flow_node(start, need, level)
+        key = self._flow_node(start, need, level, item=node.kind == "seq")
         tight = key.style in ("flow", "'", '"')  # then no blank is needed behind the colon
         self._flow_skip(start, need, level, key)
         colon = self.text[self.pos] == ":" and (tight or self._flow_indicator() == ":")
@@ -607,11 +625,11 @@ class _Reader:
         match = _FLOW_INDICATOR.match(self.text, self.pos)
         return match[0] if match else ""
 
-    def _flow_node(self, start: int, need: int, level: int) -> Node:
+    def _flow_node(self, start: int, need: int, level: int, *, item: bool = False) -> Node:
         """Read a node of a flow collection, or find that there is none."""
         props = _NO_PROPS
         while self.text[self.pos] in "&!":
-            props = self._joined(props, self._property(flow=True))
+            props = self._joined(props, self._property(flow=True, tight=item))
             self._flow_skip(start, need, level)
         char = self.text[self.pos]
         indicator = self._flow_indicator()
