@@ -16,6 +16,7 @@ from skillpack.provision.gpus import asked_gpus
 from skillpack.provision.machine import names_of
 from skillpack.provision.observe import nearest_that_exists
 from skillpack.provision.payload.check_weights import examine
+from skillpack.provision.workdir import inside_skill
 
 ORDER = ("ok", "warn", "blocks")
 
@@ -79,6 +80,7 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
         "checkout_fault": _checkout_fault(Path(context["c"].get("checkout", ""))) if here else "",
         "wheel_fault": _wheel_fault(a.get("flash_attn_wheel", ""), context["s"]["python"], here=here),
         "barred": _barred(_folders(context)) if here else [],
+        "in_skill": [folder for folder in _folders(context) if inside_skill(Path(folder))] if here else [],
         "hub": context["c"].get("hub") or _hub(a, m),
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from skillpack.provision.recipe import flag, load_recipe
+from skillpack.provision.workdir import default_workdir
 
 EXAMPLES = {
     "client": "--source ~/AgentJet --server http://127.0.0.1:10086",
@@ -32,15 +33,6 @@ def answer_options(recipe: str) -> Callable[[Any], Any]:
         )(function)
 
     return decorate
-
-
-def default_workdir(recipe: str, here: Path) -> Path:
-    """Return where a plan works unless the user says: below ``here``, but never inside a skill's folder.
-
-    An environment in there would count as a change of the skill, and hinder its update.
-    """
-    inside = any((folder / "SKILL.md").is_file() for folder in (here, *here.parents))
-    return (Path.home() if inside else here) / f"agentjet-{recipe}"
 
 
 def verify_options(recipe: str) -> Callable[[Any], Any]:

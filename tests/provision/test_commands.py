@@ -223,6 +223,70 @@ def test_in_the_background(world: Build) -> None:
         os.close(pid)
 
 
+def test_a_second_start_starts_nothing(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    process, _ = hanging(machine)
+    for more in ([], ["--background"]):
+        again = call(machine, "plan.py", "--apply", "--json", *more)
+        assert again.returncode == 4
+        assert "still at work" in again.stderr
+        assert document(again, "progress")["state"] == "running"
+    undo = call(machine, "plan.py", "--undo-script")
+    assert (undo.returncode, undo.stdout) == (2, "")
+    process.terminate()
+    process.communicate()
+
+
+def test_a_plan_that_cannot_start_says_so_by_its_exit_code(world: Build, tmp_path: Path) -> None:
+    machine = world(profile("docker-wrong-model-path"))
+    shown = call(machine, "plan.py")
+    assert shown.returncode == 1
+    assert shown.stdout.count("BLOCKS") == 3
+    for form in (["--dry-run"], ["--script", "--output", str(tmp_path / "plan.sh")]):
+        done = call(machine, "plan.py", *form)
+        assert done.returncode == 1
+        assert done.stderr.count("BLOCKS") == 3
+        assert "BLOCKS" not in done.stdout
+    assert (tmp_path / "plan.sh").exists()
+
+
+def test_the_way_back_needs_no_answers_and_names_only_what_was_made(world: Build) -> None:
+    machine = world(profile("docker-no-toolkit"))
+    none = call(machine, "plan.py", "--undo-script")
+    assert none.returncode == 3
+    assert "nothing to take back" in none.stderr
+    assert call(machine, "plan.py", "--apply").returncode == 0
+    path = skills_dir() / "install-docker/scripts/plan.py"
+    argv = [sys.executable, str(path), "--workdir", str(machine.workdir), "--undo-script"]
+    done = subprocess.run(argv, env=environment(machine), capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "rm --force agentjet-server" in done.stdout
+    assert "== undo: Install Docker Engine" not in done.stdout
+    assert "== undo: Check the weights" not in done.stdout
+
+
+def test_files_that_cannot_be_written_are_told_by_their_option(world: Build, tmp_path: Path) -> None:
+    machine = world(profile("client-laptop"))
+    (tmp_path / "file").touch()
+    for script, option in (("preflight.py", "--record"), ("plan.py", "--output")):
+        more = [option, str(tmp_path / "file/x"), *(["--script"] if script == "plan.py" else [])]
+        done = call(machine, script, *more)
+        assert done.returncode == 2
+        assert f"{option}: {tmp_path}/file/x cannot be written" in done.stderr
+        assert "Errno" not in done.stderr
+
+
+def test_a_workdir_that_cannot_be_made_is_told(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    machine.workdir.touch()
+    inside = [*command(machine, "plan.py", "--apply", "--ignore", "folders"), "--workdir", str(machine.workdir / "x")]
+    for more in ([], ["--background"]):
+        done = subprocess.run([*inside, *more], env=environment(machine), capture_output=True, text=True, check=False)
+        assert done.returncode == 3
+        assert "cannot be written in" in done.stderr
+        assert "Errno" not in done.stderr
+
+
 def hanging(machine: World) -> tuple[subprocess.Popen[str], int]:
     """Start applying a plan whose pip hangs; return plan.py's process and the pid of the hanging step."""
     (machine.folder / "hangs").touch()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from skillpack.provision import report, server
+from skillpack.provision import report, server, verify
 from skillpack.provision.verify import Proof, verify_client, verify_conda, verify_docker
 from skillpack.runs.engine import EngineStatus
 from tests.provision.engines import JOB, engine
@@ -78,6 +80,115 @@ def test_known_import_failures_name_their_mend(module: str, error: str, part: st
     assert found["kernel"].ok is not True
     others = {"verl", "ajet"} - {part}
     assert all(found[name].ok for name in others)
+
+
+class Swarm(BaseHTTPRequestHandler):
+    """A training in progress, as a released server tells of it; keeps what it is asked."""
+
+    records: list[dict[str, str]]
+    bodies: list[dict[str, Any]]
+
+    def _answer(self, data: Any) -> None:
+        text = json.dumps(data).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_GET(self) -> None:
+        self._answer({"status": "ok", "engine_status": "ENGINE.ROLLING", "engine_status_detail": "", "global_step": 3})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
+        type(self).bodies.append({"path": self.path, **body})
+        if self.path == "/claim_episode":
+            self._answer({"success": True, "episode_uuid": "e1", "openai_base_url": "/v1", "openai_api_key": "k"})
+        elif self.path.endswith("/chat/completions"):
+            self._answer({"choices": [{"message": {"content": "hello"}}]})
+        else:
+            self._answer({"success": True, "buffer": type(self).records, "failure_reason": ""})
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def swarm() -> Iterator[Callable[..., str]]:
+    """Return a function that starts such a server, whose episodes have these states, and returns its address."""
+    servers = []
+
+    def start(*states: str) -> str:
+        Swarm.records, Swarm.bodies = [{"episode_status": state} for state in states], []
+        made = ThreadingHTTPServer(("127.0.0.1", 0), Swarm)
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        servers.append(made)
+        return f"http://127.0.0.1:{made.server_port}"
+
+    yield start
+    for made in servers:
+        made.shutdown()
+        made.server_close()
+
+
+def episode(url: str, end: bool, monkeypatch: pytest.MonkeyPatch) -> Proof:
+    """Return the proof of an episode, by this interpreter's client."""
+    monkeypatch.setattr(verify, "_imports", lambda python: Proof("import", True, ""))
+    monkeypatch.setattr(verify, "_version", lambda python: Proof("version", True, ""))
+    env = str(Path(sys.executable).parent.parent)
+    return by_id(verify_client({"env": env, "server": url}, end=end))["episode"]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_an_episode_does_not_make_the_server_wait_for_this_client(
+    end: bool, swarm: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof = episode(swarm("claimed", "registered"), end, monkeypatch)
+    assert proof.ok, proof
+    back = [body for body in Swarm.bodies if body["path"] in ("/end_episode", "/abort_episode")]
+    assert [body["path"] for body in back] == ["/end_episode" if end else "/abort_episode"]
+    assert back[0]["declare_client_active"] is False
+
+
+def test_slots_that_are_all_taken_are_no_failure(swarm: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = episode(swarm(*["claimed"] * 24), False, monkeypatch)
+    assert proof.ok is None
+    assert "all 24 slots are taken" in proof.text
+    assert "/claim_episode" not in {body["path"] for body in Swarm.bodies}
+
+
+OLD_CLIENT = """
+import sys, types
+sys.path.insert(0, {payload!r})
+import episode
+class Api: base_url = api_key = "x"
+class Client:
+    def __init__(self, server_url): pass
+    def begin_episode(self, discard_episode_timeout=240): {begin}
+    def abort_episode(self, episode_uuid): print("aborted")
+for name in ("ajet", "ajet.schema", "ajet.schema.task", "ajet.tuner_lib", "ajet.tuner_lib.experimental"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["ajet.schema.task"].Task = sys.modules["ajet.schema.task"].WorkflowOutput = None
+client = sys.modules["ajet.tuner_lib.experimental.swarm_client"] = types.ModuleType("swarm_client")
+client.SwarmClient = Client
+episode.ask = lambda *_: "hello"
+sys.argv = ["episode.py", "http://127.0.0.1:9", "0.1"]
+sys.exit(episode.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "said", "code"),
+    [
+        ('return "e1", Api', "aborted", 0),
+        ("import threading; threading.Event().wait()", '"waited": 0.1', 1),
+        ('raise OSError("gone")', "OSError: gone", 1),
+    ],
+)
+def test_clients_of_other_releases(begin: str, said: str, code: int) -> None:
+    program = OLD_CLIENT.format(payload=str(verify.PAYLOAD), begin=begin)
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout
 
 
 def test_a_machine_without_card_is_told(install: Install) -> None:
