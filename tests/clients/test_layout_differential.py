@@ -33,7 +33,7 @@ class Tree:
         self.chance = random.Random(seed)
         self.skills = skills
         self.outside = skills.parents[2] / "outside"
-        self.words = 0
+        self.words = self.folders = 0
         self.plain = self.skill(skills / "plain")
         kinds = [self.nested, self.spelled, self.as_folder, self.linked, self.linked_file, self.plugin, self.agents]
         for _ in range(self.chance.randint(3, 12)):
@@ -55,7 +55,8 @@ class Tree:
         """Return a folder that is not there yet, in a new or an old one."""
         depth = self.chance.choice((1, 1, 1, 2, 2, 3, self.chance.randint(1, deepest)))
         parts = [self.chance.choice(FOLDERS) for _ in range(depth)]
-        return self.skills.joinpath(*parts[:-1], f"{parts[-1]}{self.words}")
+        self.folders += 1
+        return self.skills.joinpath(*parts[:-1], f"{parts[-1]}{self.folders}")
 
     def nested(self) -> None:
         folder = self.skill(self.folder())
