@@ -40,13 +40,15 @@ def blueprint_group() -> None:
 @json_option
 def new(out: Path | None, force: bool, from_job: Path | None, as_json: bool, **given: object) -> None:
     """Write a blueprint from flags; for swarm also from a client script with an AgentJetJob."""
+    from skillpack.blueprint.paths import at_home
     from skillpack.blueprint.render import Fields, from_job_script, render_blueprint
     from skillpack.files import write_atomically
 
     if from_job:
         if not from_job.is_file():
             raise BadInput(f"no client script at {from_job}", expected="a Python file that builds an AgentJetJob")
-        known = from_job_script(from_job.expanduser().absolute())
+        folder = given.get("codebase_dir")
+        known = from_job_script(from_job.expanduser().absolute(), at_home(str(folder)).absolute() if folder else None)
         if given.get("server_command"):
             known["server_url"] = ""  # its own server's, by the port of the command
         if known.pop("mode") == "swarm" and not (given["server_command"] or given["server_url"] or known["server_url"]):
@@ -106,6 +108,13 @@ def lint(blueprint: Path, strict: bool, host: str | None, as_json: bool) -> None
             lines.append(f"      try: {check.mend}")
     emit(document, as_json=as_json, text="\n".join(lines))
     sys.exit(YES if ok else NO)
+
+
+@blueprint_group.command("interpreter", example='PYTHON="$(python3 scripts/blueprint.py interpreter)"')
+@json_option
+def interpreter(as_json: bool) -> None:
+    """Print the interpreter of this pack, whose ajet is the reference engine: exp_venv_exe of a rehearsal."""
+    emit({"python": sys.executable}, as_json=as_json, text=sys.executable)
 
 
 @blueprint_group.command("show", example="scripts/blueprint.py show blueprint.md --json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,14 @@ def _told(max_time: str) -> str:
     return "none" if seconds is None else max_time if len(max_time) < 30 else format_duration(seconds)
 
 
-def from_job_script(script: Path) -> dict[str, Any]:
+def from_job_script(script: Path, folder: Path | None = None) -> dict[str, Any]:
     """Return what a client script tells of its run, read and not run.
 
-    Keys: ``commands``, ``yaml_path`` (the script itself: its AgentJetJob is the configuration),
-    ``purpose`` (project and experiment), ``mode`` (``swarm``, ``classic`` or ``unknown``),
-    ``server_url`` (where its SwarmClient goes, else the first URL with a port in it) and ``notes``
-    (the values that matter for the run's size). Raises BadInput.
+    ``folder`` is where the commands run (default: the script's own). Keys: ``commands``,
+    ``yaml_path`` (the script itself: its AgentJetJob is the configuration), ``purpose`` (project
+    and experiment), ``mode`` (``swarm``, ``classic`` or ``unknown``), ``server_url`` (where its
+    SwarmClient goes, else the first URL with a port in it) and ``notes`` (the values that matter
+    for the run's size). Raises BadInput.
     """
     from skillpack.blueprint.swarm_client import addresses
     from skillpack.config.sources import read_sources
@@ -73,6 +75,8 @@ def from_job_script(script: Path) -> dict[str, Any]:
     clients = addresses(script)
     named = _SERVER_URL.search(script.read_text(encoding="utf-8", errors="replace"))
     url = next((client.url for client in clients if client.url), None) or (named[1] if named else "")
+    folder = folder or script.parent
+    name = str(script.relative_to(folder) if script.is_relative_to(folder) else script)
     told = {
         key: config[key]
         for key in (
@@ -86,7 +90,7 @@ def from_job_script(script: Path) -> dict[str, Any]:
     notes = [f"From the AgentJetJob of {script.name}:", "", *(f"- {key} = {value}" for key, value in told.items())]
     notes += [f"- {unknown}" for unknown in sources[0].unknown[:5]] if sources[0].unknown else []
     return {
-        "commands": (f"python {_quoted(script.name)}",),
+        "commands": (f"python {shlex.quote(name)}",),
         "yaml_path": str(script),
         "codebase_dir": str(script.parent),
         "purpose": f"Train {' / '.join(names)}" if names else f"Run {script.name}",
@@ -94,9 +98,3 @@ def from_job_script(script: Path) -> dict[str, Any]:
         "server_url": url,
         "notes": "\n".join(notes),
     }
-
-
-def _quoted(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name)

@@ -47,15 +47,15 @@ def nvidia_smi() -> list[tuple[int, float]] | None:
         return None
 
 
-def gpus_are_free(visible: str) -> bool:
-    """Tell whether nobody leases one of these GPUs now."""
+def leased(visible: str) -> str:
+    """Return which of these GPUs somebody leases now, in words; "" if all are free."""
     try:
         leases = take_gpus(visible)
-    except GpusBusy:
-        return False
+    except GpusBusy as error:
+        return str(error)
     for lease in leases:
         os.close(lease)
-    return True
+    return ""
 
 
 def take_gpus(visible: str | None) -> list[int]:

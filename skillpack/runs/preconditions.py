@@ -14,7 +14,7 @@ from skillpack.blueprint.model import Blueprint
 from skillpack.blueprint.paths import FOLDER, kind
 from skillpack.runs.backends import RAY_JOB, SSH_OPTIONS, Backend
 from skillpack.runs.engine import ask_engine
-from skillpack.runs.gpus import gpus_are_free, missing_gpus
+from skillpack.runs.gpus import leased, missing_gpus
 from skillpack.runs.ports import holder, is_here, listeners
 from skillpack.runs.process import PROC
 from skillpack.runs.tmux import Tmux
@@ -64,9 +64,9 @@ def check_place(blueprint: Blueprint, options: Options) -> None:
         )
     if options.gpus and backend.kind == "local" and (absent := missing_gpus(options.gpus)):
         raise BadInput(f"--gpus {options.gpus}: there is no GPU {absent[0]}", hint="nvidia-smi -L lists them")
-    if options.gpus and not gpus_are_free(options.gpus):
+    if options.gpus and (taken := leased(options.gpus)):
         raise Refused(
-            f"one of the GPUs {options.gpus} is leased by another run",
+            taken,
             hint="scripts/run.py status FOLDER names the runs; take other GPUs, or wait for that one",
         )
     if backend.kind == "ssh":

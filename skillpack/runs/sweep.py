@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from skillpack.blueprint.model import Blueprint, read_blueprint
-from skillpack.runs.gpus import gpus_are_free, read_gpus
+from skillpack.runs.gpus import leased, read_gpus
 from skillpack.runs.preconditions import Refused
 from skillpack.runs.rundir import RunDir, locked
 from skillpack.runs.start import Options, restart_run, start_run
@@ -69,7 +69,7 @@ class Slots:
                 left.remove(gpus)
             elif left and None in left:
                 left.remove(None)
-        return [gpus for gpus in left if gpus is None or gpus_are_free(gpus)]
+        return [gpus for gpus in left if gpus is None or not leased(gpus)]
 
 
 def entries_of(paths: Sequence[Path]) -> list[Entry]:

@@ -24,7 +24,7 @@ def clean(line: str) -> str:
     Colours, Ray's ``(Worker pid=1, ip=2)``, the name of a run's part, a rank, a logger's time and
     level, a progress bar that was drawn before the message, and Ray's note of repetition go.
     """
-    text = ANSI.sub("", line).rstrip()
+    text = ANSI.sub("", line).replace("\0", "").rstrip()
     if "\r" in text:
         text = text.rsplit("\r", 1)[-1]
     text = _PART.sub("", text)

@@ -88,6 +88,92 @@ def test_what_is_only_unwise_is_warned_of(good: Blueprint, command: str, id_: st
     assert found(replace(good, commands=(command,)), id_).verdict == WARN
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m ajet.launcher --conf ./job.yaml --backbone debug > out.txt 2>&1",
+        "python -m ajet.launcher --conf ./job.yaml --backbone debug 2>&1 | tee out.txt",
+        "python -m ajet.launcher --conf ./job.yaml --backbone debug &> out.txt",
+        "nice -n 10 env -u X A=1 python -m ajet.launcher --conf ./job.yaml --backbone debug",
+        "timeout -k 5 3h python -m ajet.launcher --conf ./job.yaml --backbone debug",
+        "if [ -f job.yaml ]; then python -m ajet.launcher --conf ./job.yaml --backbone debug; fi",
+        "for n in 1 2; do\n  python -m ajet.launcher --conf ./job.yaml --backbone debug\ndone",
+        "cat > note <<'E'\nno command\nE\npython -m ajet.launcher --conf ./job.yaml --backbone debug # here; is it",
+        'python -c "\nimport x; y()\n"\npython -m ajet.launcher --conf ./job.yaml --backbone debug',
+        "cd sub && python here.py && python -m ajet.launcher --conf ../job.yaml --backbone debug",
+        'python -m ajet.launcher --conf "$exp_yaml_path" --backbone debug',
+        "python -m ajet.launcher --conf ${exp_codebase_dir}/job.yaml --backbone debug",
+    ],
+)
+def test_what_a_shell_can_run_is_no_fault(good: Blueprint, command: str) -> None:
+    assert good.codebase_dir
+    (good.codebase_dir / "sub").mkdir()
+    (good.codebase_dir / "sub" / "here.py").touch()
+    checks = lint_blueprint(replace(good, commands=(command,)))
+    assert [check for check in checks if check.verdict == FAIL] == []
+    assert [check.verdict for check in checks if check.id == "names-yaml"] == [OK]
+
+
+@pytest.mark.parametrize(
+    ("conf", "verdict"), [("{}", FAIL), ("$exp_yaml_path", FAIL), ("'{}'", OK), ('"$exp_yaml_path"', OK)]
+)
+def test_a_path_with_a_space_must_be_quoted(good: Blueprint, conf: str, verdict: str) -> None:
+    assert good.yaml_path
+    path = good.yaml_path.with_name("my job.yaml")
+    good.yaml_path.rename(path)
+    command = f"python -m ajet.launcher --conf {conf.format(path)} --backbone debug"
+    check = found(replace(good, yaml_path=path, commands=(command,)), "names-yaml")
+    assert check.verdict == verdict, check
+    assert verdict == OK or "quote it" in check.mend
+
+
+def test_a_program_that_an_environment_may_bring_is_warned_of(good: Blueprint) -> None:
+    command = "source activate.sh && ajet-from-there --conf ./job.yaml"
+    assert found(replace(good, commands=(command,)), "program").verdict == WARN
+
+
+CLIENT = "import os\nfrom ajet.tuner_lib.experimental.swarm_client import SwarmClient\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("SwarmClient('http://127.0.0.1:10086')", FAIL),
+        ("URL = 'http://localhost:10086'\nSwarmClient(server_url=URL)", FAIL),
+        ("SwarmClient(os.environ.get('MY_URL', 'http://localhost:10086'))", WARN),
+        ("SwarmClient(os.environ.get('AJET_SWARM_URL', 'http://localhost:10086'))", None),
+        ("SwarmClient(os.environ['AJET_SWARM_URL'])", None),
+        ("SwarmClient('http://localhost:10087/')", None),
+    ],
+)
+def test_a_client_that_goes_elsewhere_is_told(good: Blueprint, line: str, verdict: str | None) -> None:
+    assert good.codebase_dir
+    (good.codebase_dir / "client.py").write_text(CLIENT.format(line))
+    server = "python -m ajet.swarm_cli start --swarm-port 10087"
+    checks = lint_blueprint(replace(good, commands=("python client.py --x",), server_command=server))
+    assert [check.verdict for check in checks if check.id == "client-url"] == ([verdict] if verdict else [])
+
+
+def test_a_closed_folder_is_one_failed_check(good: Blueprint, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = Path("/closed/bin/python")
+    real = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        if str(path).startswith("/closed/"):  # root, as whom tests may run, is let in everywhere
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    checks = lint_blueprint(replace(good, venv_exe=closed))
+    assert [(check.id, check.verdict) for check in checks if check.verdict == FAIL] == [("venv", FAIL)]
+    text = good.text.replace(sys.executable, str(closed))
+    assert parse_blueprint(text, good.source).venv_exe == closed
+
+
+def test_a_server_address_without_a_valid_port_fails(good: Blueprint) -> None:
+    assert found(replace(good, server_url="http://gpu1:99999", server_command="x"), "server").verdict == FAIL
+
+
 def test_kill_by_name_says_who_else_would_die(good: Blueprint) -> None:
     check = found(replace(good, commands=("ajet --conf ./job.yaml --autokill",)), "kills-by-name")
     assert "processes" in check.message  # this very test runs under a process with "python" in its name
@@ -187,6 +273,14 @@ def test_what_would_not_read_back_is_refused(change: dict[str, object]) -> None:
     fields = Fields("p", "/c", "/v", "/y", ("x",), "/r", "1h")
     with pytest.raises(BadInput):
         render_blueprint(replace(fields, **change))  # type: ignore[arg-type]
+
+
+def test_a_client_of_another_folder_is_named_by_its_path(tmp_path: Path) -> None:
+    script = tmp_path / "clients" / "one.py"
+    script.parent.mkdir()
+    script.write_text("from ajet.copilot.job import AgentJetJob\njob = AgentJetJob(batch_size=16)\n")
+    assert from_job_script(script, tmp_path)["commands"] == ("python clients/one.py",)
+    assert from_job_script(script, tmp_path / "elsewhere")["commands"] == (f"python {script}",)
 
 
 def test_a_client_script_fills_in_a_blueprint_without_being_run(tmp_path: Path) -> None:

@@ -159,6 +159,19 @@ def test_code_is_never_read_as_fields() -> None:
     assert "# exp_purpose" in blueprint.commands[0]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "最长时间 exp_max_time：24 小时",
+        "**上限（exp_max_time）**：24 小时",
+        "- exp_max_time 最长时间: 24h",
+        "| 最长时间/exp_max_time | 24h |",
+    ],
+)
+def test_a_field_may_bear_two_of_its_names(line: str) -> None:
+    assert parse_blueprint(f"exp_purpose: p\n{line}\n", Path("/x/b.md")).max_time == 86400
+
+
 def test_home_and_variables_in_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("DISK", "/disk")
@@ -226,13 +239,17 @@ def test_what_is_missing_is_named() -> None:
         ("a week", 604800),
         ("不限", None),
         ("none", None),
+        ("24 horas", 86400),
+        ("2 Stunden", 7200),
+        ("24時間", 86400),
+        ("- 24h", 86400),
     ],
 )
 def test_durations(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "24", "soon", "0h", "h", "-", "12 parsecs"])
+@pytest.mark.parametrize("text", ["", "24", "soon", "0h", "h", "-", "12 parsecs", "-3h", "at most -5 min", "-02:30:00"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(BadDuration):
         parse_duration(text)

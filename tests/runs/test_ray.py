@@ -68,9 +68,9 @@ def test_stop_stops_the_ray_job(lab: Lab, cluster: Any) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_told(lab: Lab) -> None:
-    directory = lab.start("step(1)", "one", "--on", "http://127.0.0.1:9", "--no-tmux")
-    until(lambda: lab.record(directory)["phase"] == "ended", "the failure", 120)
-    assert "no job can be submitted" in (directory / "console.log").read_text()
+    answer = lab.run("start", lab.blueprint("step(1)"), "--on", "http://127.0.0.1:9", "--no-tmux", timeout=120)
+    assert (answer.code, "no job can be submitted" in answer.err) == (3, True)
+    assert not lab.result().exists()
 
 
 def test_a_sweep_of_twelve_survives_the_loss_of_a_worker(lab: Lab, cluster: Any) -> None:

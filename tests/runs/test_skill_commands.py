@@ -57,7 +57,7 @@ def follow(lab: Lab, skill: str, variables: dict[str, str]) -> Path:
 
 @pytest.mark.timeout(300)
 def test_a_classic_run_by_the_commands_of_its_skill(lab: Lab) -> None:
-    code = lab.path / "code"
+    code = lab.path / "my code"
     code.mkdir()
     for name in ("flows.py", "job.yaml"):
         (code / name).write_text(example("run-classic", name), encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_classic_run_by_the_commands_of_its_skill(lab: Lab) -> None:
             "CODE": str(code),
             "CONFIG": str(code / "job.yaml"),
             "EXP": str(lab.result("classic")),
-            "LAUNCH": "python -m ajet.launcher --conf ./job.yaml --backbone debug",
+            "LAUNCH": 'python -m ajet.launcher --conf "$exp_yaml_path" --backbone debug',
         },
     )
     assert (directory / "finish.flag").exists()
@@ -77,6 +77,37 @@ def test_a_classic_run_by_the_commands_of_its_skill(lab: Lab) -> None:
     assert "**finished**" in report
     assert "critic/rewards/mean" in report
     assert (directory / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_as_they_stand_make_a_blueprint_for_paths_with_spaces(lab: Lab) -> None:
+    code = lab.path / "my code"
+    code.mkdir()
+    (code / "job.yaml").write_text(example("run-classic", "job.yaml"), encoding="utf-8")
+    commands = blocks((SKILLS / "run-classic" / "SKILL.md").read_text(encoding="utf-8"))[:2]
+    environment = {**os.environ, "CODE": str(code), "PYTHON": sys.executable}
+    subprocess.run(["bash", "-euc", "".join(commands)], cwd=SKILLS / "run-classic", env=environment, check=True)
+    checks = lab.script("blueprint", "lint", code / "results" / "first.blueprint.md", "--json").json["checks"]
+    assert [check["verdict"] for check in checks if check["id"] == "names-yaml"] == ["ok"]
+
+
+@pytest.mark.parametrize(("url", "code"), [("http://gpu1:10086", 0), ("", 2)])
+def test_an_empty_server_means_one_that_runs_elsewhere(lab: Lab, url: str, code: int) -> None:
+    (lab.path / "client.py").write_text(example("run-swarm", "client.py"), encoding="utf-8")
+    commands = blocks((SKILLS / "run-swarm" / "SKILL.md").read_text(encoding="utf-8"))[:2]
+    given = {"CLIENT": str(lab.path / "client.py"), "PYTHON": sys.executable, "SERVER": "", "SERVER_URL": url}
+    done = subprocess.run(
+        ["bash", "-euc", "".join(commands)],
+        cwd=SKILLS / "run-swarm",
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    written = lab.path / "results" / "swarm.blueprint.md"
+    assert written.exists() == (code == 0)
+    if written.exists():
+        shown = lab.script("blueprint", "show", written, "--json").json
+        assert (shown["mode"], shown["exp_server_url"], shown["exp_server_command"]) == ("swarm", url, None)
 
 
 @pytest.mark.timeout(300)

@@ -119,3 +119,30 @@ def test_a_folder_means_its_console_log(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("Killed\n")
     (tmp_path / "other.log").write_text("fine\n")
     assert triage(tmp_path)[1]["causes"][0]["id"] == "killed-137"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 40])
+def test_a_file_without_text_is_bad_input(tmp_path: Path, content: bytes) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(content)
+    code, document, told = triage(log)
+    assert (code, document) == (2, None)
+    assert "no training log" in told
+
+
+@pytest.mark.parametrize(
+    "before", [b"\0" * 100_000 + b"half a line\n", "训练开始\n".encode(), b"\xff\xfe stray\n", b"\x1b[31m"]
+)
+def test_stray_bytes_make_no_log_unreadable(tmp_path: Path, before: bytes) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(before + STEP.format(1).encode())
+    code, document, _ = triage(log)
+    assert (code, document["steps"]["count"]) == (1, 1)
+
+
+def test_the_log_that_is_judged_in_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "old.log").write_text("x\n")
+    os.utime(tmp_path / "old.log", (1, 1))
+    (tmp_path / "new.log").write_text(STEP.format(1))
+    _, document, _ = triage(tmp_path)
+    assert document["log"] == str(tmp_path / "new.log")
