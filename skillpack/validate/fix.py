@@ -11,7 +11,7 @@ from skillpack.files import write_atomically
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.discover import SkillFolder
 from skillpack.validate.mend.fences import mend_fences, split
-from skillpack.validate.mend.folder import hindrance, new_name
+from skillpack.validate.mend.folder import hindrance, is_checkout, new_name
 from skillpack.validate.mend.layers import drop_controls, mend_encoding, mend_line_ends
 from skillpack.validate.mend.left import left_over, rank
 from skillpack.validate.mend.nodes import mend_nodes
@@ -108,6 +108,8 @@ class Plan:
 def plan(skill: SkillFile, marks: frozenset[str] = frozenset()) -> Plan | None:
     """Return the skill mended as far as no client does worse with it, or None if it is to stay as it is."""
     folder, rules = skill.folder, list[str]()
+    if is_checkout(folder):
+        marks = marks | {"name-folder", "name-missing"}
     if folder.file_name != "SKILL.md" and not folder.file_is_link and "file-name" not in marks:
         rules.append(f"file-name (was {folder.file_name})")
         folder = replace(folder, file_name="SKILL.md")

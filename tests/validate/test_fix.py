@@ -282,6 +282,15 @@ def test_the_folder_that_was_asked_for_is_not_taken_away(skill, run):
     assert folder.is_dir()
 
 
+def test_a_checkout_does_not_give_the_skill_its_name(skill, run):
+    folder = skill("main", text=f"---\nname: word-count\ndescription: Use when: asked{TAIL}")
+    (folder / ".git").mkdir()
+    told = run("validate", folder, "--fix", "--no-run").stderr
+    assert "name: word-count\n" in (folder / "SKILL.md").read_text()
+    assert "mended" in told
+    assert "Call the folder by the skill's name where it is installed" in told
+
+
 LEFT = {
     "no description": (f"---\nname: word-count{TAIL}", "Write what the skill does"),
     "two descriptions": (f"{HEAD}One\ndescription: Two{TAIL}", "Decide which description is meant"),

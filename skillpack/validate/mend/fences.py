@@ -86,6 +86,8 @@ def _close(lines: list[str]) -> bool:
     last = next((number for number in range(2, last) if _body_begins(lines, number, last)), last)
     if not any(_DESCRIPTION.match(line) for line in lines[1:last]) or lines[last - 1].rstrip()[-1:] in ("|", ">", ":"):
         return False  # without a description, the fence would make nothing load
+    if lines[last - 1].endswith("---"):
+        lines[last - 1] = lines[last - 1][:-3].rstrip()  # the fence stands at the end of the last value
     lines.insert(last, "---")
     return True
 

@@ -29,6 +29,11 @@ def new_name(folder: SkillFolder, name: str) -> str:
     return "" if wanted == folder.name or folder.name.startswith(".") else wanted
 
 
+def is_checkout(folder: SkillFolder) -> bool:
+    """Tell whether the folder is a repository's root: what somebody called his copy says nothing of the skill."""
+    return (folder.path / ".git").exists()
+
+
 def hindrance(folder: SkillFolder, wanted: str) -> str:
     """Return why the folder must not be renamed by a program, or "" if nothing stands in the way."""
     if folder.path == folder.root:

@@ -10,6 +10,8 @@ from skillpack.validate.source import BOM
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UNMARKED = tuple(("---".encode(name), name) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
+_TERMINAL = re.compile(r"\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]")
+"""Colours and links for terminals, as ECMA-48 and xterm write them."""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 _OUTER_SEPARATORS = re.compile("^( *)[\x85\u2028\u2029]+", re.MULTILINE)
 _SEPARATORS = re.compile("[\x85\u2028\u2029]")
@@ -60,6 +62,6 @@ def mend_line_ends(text: str) -> tuple[str, list[str]]:
 
 def drop_controls(block: str) -> tuple[str, list[str]]:
     """Return a frontmatter without control characters, separators that few know as blanks, and the rule."""
-    clean = _CONTROL.sub("", block.replace("\r", "\n"))
+    clean = _CONTROL.sub("", _TERMINAL.sub("", block.replace("\r", "\n")))
     clean = _SEPARATORS.sub(" ", _OUTER_SEPARATORS.sub(r"\1", clean))
     return clean, ["encoding-control"] if clean != block else []

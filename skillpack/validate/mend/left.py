@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from skillpack.validate.clients import CLIENTS
 from skillpack.validate.clients.reading import Reading
 from skillpack.validate.clients.spec import KEYS, MAX_COMPATIBILITY, MAX_DESCRIPTION
-from skillpack.validate.mend.folder import hindrance, new_name
+from skillpack.validate.mend.folder import hindrance, is_checkout, new_name
 from skillpack.validate.mend.keys import claude_keys
 from skillpack.validate.rules import SEVERITIES, rule
 from skillpack.validate.source import SkillFile
@@ -55,6 +55,8 @@ def _advice(name: str, skill: SkillFile) -> str:
         return _unknown(document)
     if name == "yaml-duplicate" and document.duplicate is not None:
         return f"Decide which {document.duplicate.value} is meant and delete the other."
+    if name == "name-folder" and is_checkout(skill.folder):
+        return "Call the folder by the skill's name where it is installed; a checkout's name is anybody's choice."
     if name in ("name-folder", "name-characters"):
         node = document.value("name")
         wanted = new_name(skill.folder, node.value if node is not None and node.kind == "scalar" else "")
