@@ -44,7 +44,9 @@ def lay(state: str, place: Place, skill: Path) -> None:
 @pytest.mark.parametrize("for_good", [True, False], ids=["killed", "interrupted"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("state", STATES)
-def test_stopped_at_each_change(home: Path, tmp_path: Path, state: str, operation: str, for_good: bool) -> None:
+def test_stopped_at_each_change(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, operation: str, for_good: bool
+) -> None:
     skill = make_skill(tmp_path / "elsewhere")
     template = home / "template" / "skills"
     lay(state, Place(template, "user", ("codex",)), skill)
@@ -54,7 +56,8 @@ def test_stopped_at_each_change(home: Path, tmp_path: Path, state: str, operatio
         if template.exists():
             shutil.copytree(template.parent, folder.parent, symlinks=True)
         place = Place(folder, "user", ("codex",))
-        old, before = content(folder / skill.name), below(home)
+        monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        old, before = content(folder / skill.name), below(folder.parent)
         done = False
         with stopped_at(change, for_good=for_good):
             if operation == "uninstall":
@@ -76,7 +79,7 @@ def test_stopped_at_each_change(home: Path, tmp_path: Path, state: str, operatio
                 )  # it is still known as ours
                 assert found.edits == ()
         mine = {text for text in before.values() if "my own" in text or "# Mine" in text}
-        assert mine <= set(below(home).values()), change
+        assert mine <= set(below(folder.parent).values()), change
         if done:
             return
     raise AssertionError(f"not done after {MOST} changes")
