@@ -56,7 +56,6 @@ class ClassicRun:
         text = dump_text(self.config.to_dict())
         self.server.engine.model_path = self.settings.model_path
         self.server.engine.launch(self.settings, text, rollout=self._collect, validation=validation)
-        self.server.chat.policy = self.server.engine.policy
 
     async def _collect(self, collection: Collection, on_completed: Callable[[CompletedEpisode], None]) -> None:
         def complete(episode: CompletedEpisode) -> None:

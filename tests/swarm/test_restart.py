@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import signal
 import threading
 
@@ -9,6 +11,9 @@ import httpx
 import pytest
 
 from ajet.schema.task import Task, WorkflowOutput
+from ajet.tuner_lib.experimental.engine import Engine, EngineOptions
+from ajet.tuner_lib.experimental.engine_status import OFFLINE
+from ajet.tuner_lib.experimental.episode_pool import EpisodePool
 from ajet.tuner_lib.experimental.swarm_client import SwarmClient
 from tests.swarm.conftest import job
 
@@ -58,6 +63,50 @@ def test_a_line_that_a_kill_cut_off_spoils_no_other(start_engine, tmp_path):
     engine = start_engine(None, "--resume", str(folder))
     engine.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
     assert engine.pool()["completed_tasks_details"] == {"a": kept}
+
+
+def run_product(http: httpx.Client, **options: object) -> str:
+    """Run an episode that rewards the product, which an untaught policy does not choose first; return its answer."""
+    ask = {"client_uuid": "c1", "episode_type": "train", "discard_episode_timeout": 60, "wait_seconds": 10}
+    claim = http.post("/claim_episode", json=ask).json()
+    answer = http.post(
+        "/v1/chat/completions",
+        json={"model": "x", "messages": [{"role": "user", "content": "Use 3 and 4."}], **options},
+        headers={"authorization": f"Bearer {claim['openai_api_key']}"},
+    ).json()["choices"][0]["message"]["content"]
+    output = {"reward": float(answer == "12"), "metadata": {"task_id": "t1"}}
+    ended = {"client_uuid": "c1", "episode_uuid": claim["episode_uuid"], "task_id": "t1", "workflow_output": output}
+    assert http.post("/end_episode", json=ended).json()["success"]
+    return answer
+
+
+def test_the_policy_that_answers_is_the_one_that_learns(start_engine, tmp_path):
+    engine = start_engine(job("learns", batch=1, repeat=16, workers=16, steps=99))
+    with httpx.Client(base_url=engine.url, timeout=30) as http:
+        assert run_product(http, temperature=0) != "12"
+        for _ in range(16 * 8):
+            run_product(http)
+        assert run_product(http, temperature=0) == "12"
+    kill(engine)
+    resumed = start_engine(None, "--resume", str(tmp_path / "saved_experiments" / "learns"))
+    resumed.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+    with httpx.Client(base_url=resumed.url, timeout=30) as http:
+        assert run_product(http, temperature=0) == "12"
+
+
+def test_a_run_that_cannot_begin_again_is_told_in_the_status(tmp_path):
+    async def restart_without_folder() -> Engine:
+        engine = Engine(EpisodePool(), EngineOptions(base_dir=tmp_path))
+        engine.sync_config(job("lost"))
+        engine.start()
+        shutil.rmtree(tmp_path / "saved_experiments")
+        (tmp_path / "saved_experiments").write_text("in the way")
+        await engine.restart()
+        return engine
+
+    engine = asyncio.run(restart_without_folder())
+    assert engine.pool.status.current == OFFLINE
+    assert "saved_experiments" in str(engine.pool.status.detail)
 
 
 def test_an_end_that_nobody_answered_may_be_sent_again(start_engine, monkeypatch):

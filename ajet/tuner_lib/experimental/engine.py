@@ -83,7 +83,7 @@ class Engine:
         """Begin to train: BOOTING at once, ROLLING as soon as the run is ready.
 
         Raises Refused if the engine is not OFFLINE, has no configuration, or if another engine
-        trains in the same experiment folder.
+        trains in the same experiment folder; OSError if that cannot be written.
         """
         if self.pool.status.current != OFFLINE:
             raise Refused(400, f"Engine is not offline. Current status: [{self.pool.status.current}].")
@@ -146,7 +146,8 @@ class Engine:
     async def restart(self) -> None:
         """Break the run off and begin it again from its files, as a crashed server that is started again.
 
-        All claims are lost; the completed episodes of the open step are not.
+        All claims are lost; the completed episodes of the open step are not. A run that cannot begin
+        again leaves the engine OFFLINE, with the reason in the status.
         """
         if self._task is None or self._task.done() or self._restarting:
             return
@@ -157,10 +158,15 @@ class Engine:
                 await self._task
         finally:
             self._restarting = False
-        if self._relaunch is not None:  # stop() may have come meanwhile
-            self._relaunch()
-        else:
+        if self._relaunch is None:  # stop() came meanwhile
             self.pool.status.set(OFFLINE, detail="stopped")
+            return
+        try:
+            self._relaunch()
+        except (Refused, OSError) as error:
+            log.exception("the training run could not begin again")
+            self.failure = error
+            self.pool.status.set(OFFLINE, detail=f"failed: {type(error).__name__}: {error}")
 
     async def stop(self) -> None:
         """End the run and wait until it has; completed episodes of the open step stay in its journal."""

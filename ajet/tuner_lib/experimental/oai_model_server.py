@@ -41,15 +41,15 @@ class Sampling:
 class ChatServer:
     """Answers the chat calls of claimed episodes and records them for training.
 
-    ``sampling()`` gives the settings of the run that is on; ``latency()`` how many seconds a reply
-    shall take. ``latest_call`` is the last completed request and answer; ``on_call(episode, chat,
-    answer)`` is told of each completed call.
+    ``policy()`` gives the policy and ``sampling()`` the settings of the run that is on; ``latency()``
+    how many seconds a reply shall take. ``latest_call`` is the last completed request and answer;
+    ``on_call(episode, chat, answer)`` is told of each completed call.
     """
 
     def __init__(
         self,
         pool: EpisodePool,
-        policy: Policy,
+        policy: Callable[[], Policy],
         sampling: Callable[[], Sampling],
         latency: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -98,7 +98,8 @@ class ChatServer:
                 temperature = _first(chat.temperature, sampling.val_temperature if evaluating else sampling.temperature)
                 top_p = _first(chat.top_p, sampling.val_top_p if evaluating else sampling.top_p)
                 limit = _first(chat.max_completion_tokens, chat.max_tokens, sampling.max_response_length_in_one_turn)
-                replies = [await self.policy.reply(chat, temperature, top_p) for _ in range(chat.n or 1)]
+                policy = self.policy()
+                replies = [await policy.reply(chat, temperature, top_p) for _ in range(chat.n or 1)]
                 pieces = [trim(reply, chat.stop, limit) for reply in replies]
                 answer = completion(chat, replies, pieces, prompt_tokens)
                 call = Call(

@@ -52,7 +52,7 @@ class SwarmServer:
         self.pool = EpisodePool()
         self.engine = Engine(self.pool, self.options)
         latency = reply_latency(self.options.chaos, self.options.seed)
-        self.chat = ChatServer(self.pool, self.engine.policy, self.engine.sampling, latency)
+        self.chat = ChatServer(self.pool, lambda: self.engine.policy, self.engine.sampling, latency)
         self.watch_page = WatchPage(self)
         self.messages = MessagesServer(self.chat)
         self.responses = ResponsesServer(self.chat)
@@ -196,7 +196,6 @@ class SwarmServer:
             raise HttpError(refused.status, refused.detail) from None
         except OSError as error:
             return json_response({"success": False, "error": f"The experiment folder cannot be used: {error}"})
-        self.chat.policy = self.engine.policy
         return json_response({"success": True, "pid": os.getpid()})
 
     async def stop_engine(self, request: Request) -> Response:
