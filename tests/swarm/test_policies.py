@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import httpx
 import pytest
@@ -114,9 +115,11 @@ def test_a_proxy_that_does_not_answer_is_a_502(start_engine):
 class BrokenToolCall(BaseHTTPRequestHandler):
     """A model that calls a tool with half a JSON object."""
 
+    arguments: ClassVar[object] = '{"a": 3, "b"'
+
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 3, "b"'}}
+        call = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": self.arguments}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).encode()
         self.send_response(200)
@@ -140,6 +143,22 @@ def test_a_broken_tool_call_of_a_real_model_is_told_and_does_not_hold_its_episod
         assert answer.status_code == 502
         assert "no JSON object" in answer.json()["error"]["message"]
         assert engine.claim()["episode_uuid"] == claim["episode_uuid"], "it is free when its timeout is over"
+        other.shutdown()
+
+
+class ObjectToolCall(BrokenToolCall):
+    """A model whose server sends the arguments of a tool call as an object, not as text."""
+
+    arguments: ClassVar[object] = {"a": 3}
+
+
+def test_arguments_that_a_model_sends_as_an_object_become_text(start_engine, monkeypatch):
+    monkeypatch.setenv("AJET_PROXY_MODEL", "some-model")
+    with ThreadingHTTPServer(("127.0.0.1", 0), ObjectToolCall) as other:
+        threading.Thread(target=other.serve_forever, args=(0.05,), daemon=True).start()
+        engine = start_engine(job(), "--policy", "proxy", f"http://127.0.0.1:{other.server_port}")
+        answer = engine.chat(engine.claim()["openai_api_key"]).json()
+        assert answer["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"a": 3}'
         other.shutdown()
 
 

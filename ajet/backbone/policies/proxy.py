@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -50,9 +51,8 @@ class ProxyPolicy(FixedPolicy):
         try:
             choice = answer["choices"][0]
             message = choice["message"]
-            calls = [
-                (call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls") or []
-            ]
+            functions = [call["function"] for call in message.get("tool_calls") or []]
+            calls = [(str(function["name"]), _text(function["arguments"])) for function in functions]
             logprobs = (choice.get("logprobs") or {}).get("content") or []
             return Reply(
                 content=message.get("content") or "",
@@ -60,7 +60,7 @@ class ProxyPolicy(FixedPolicy):
                 finish_reason=choice.get("finish_reason") or "stop",
                 logprob=float(sum(one["logprob"] for one in logprobs)),
             )
-        except (KeyError, IndexError, TypeError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError) as error:
             raise PolicyUnavailable(f"{self.url} answered no chat completion ({error!r})", 502) from None
 
     async def _model_name(self) -> str:
@@ -93,3 +93,8 @@ class ProxyPolicy(FixedPolicy):
             return response.json()
         except ValueError:
             raise PolicyUnavailable(f"{self.url} answered no JSON to {path}", 502) from None
+
+
+def _text(arguments: Any) -> str:
+    """Return the arguments of a tool call as JSON text; some servers send the object itself."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
