@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from skillpack.validate.clients.javascript import kind_of, shown_value
-from skillpack.validate.clients.yaml12 import MAX_DEPTH, read_yaml12
+from skillpack.validate.clients.yaml12 import read_yaml12
+from skillpack.validate.clients.yaml12.flow import MAX_DEPTH
 from skillpack.validate.tree import Document
 
 SEEN = json.loads((Path(__file__).parent / "data" / "yaml12.json").read_text(encoding="utf-8"))
