@@ -40,15 +40,16 @@ def blueprint_group() -> None:
 @json_option
 def new(out: Path | None, force: bool, from_job: Path | None, as_json: bool, **given: object) -> None:
     """Write a blueprint from flags; for swarm also from a client script with an AgentJetJob."""
-    from skillpack.blueprint.paths import at_home
+    from skillpack.blueprint.paths import FILE, at_home, kind
     from skillpack.blueprint.render import Fields, from_job_script, render_blueprint
     from skillpack.files import write_atomically
 
     if from_job:
-        if not from_job.is_file():
-            raise BadInput(f"no client script at {from_job}", expected="a Python file that builds an AgentJetJob")
+        from_job = at_home(str(from_job)).absolute()
+        if kind(from_job) != FILE:
+            raise BadInput(f"{from_job} {kind(from_job)}", expected="a Python file that builds an AgentJetJob")
         folder = given.get("codebase_dir")
-        known = from_job_script(from_job.expanduser().absolute(), at_home(str(folder)).absolute() if folder else None)
+        known = from_job_script(from_job, at_home(str(folder)).absolute() if folder else None)
         if given.get("server_command"):
             known["server_url"] = ""  # its own server's, by the port of the command
         if known.pop("mode") == "swarm" and not (given["server_command"] or given["server_url"] or known["server_url"]):

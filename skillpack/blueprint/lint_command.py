@@ -18,7 +18,7 @@ AUTOKILL_WORDS = ("ray", "vllm", "python")
 """What ``--autokill`` looks for in the command lines of all processes."""
 CONF_OPTIONS = ("--conf", "--config")
 BACKBONES = ("verl", "trinity", "debug")
-_AWAY = re.compile(r"(?:^|[;&|]\s*)(?:nohup|screen|tmux|setsid|disown)\b|&\s*$", re.MULTILINE)
+_AWAY = re.compile(r"(?:^|[;&|]\s*)(?:nohup|screen|tmux|setsid|disown)\b|(?<![&>|])&\s*$", re.MULTILINE)
 _KILL = re.compile(r"\b(?:pkill|killall)\b|\bkill\b[^;&|]*\$\(|--autokill\b|(?:^|\s)--kill(?:[ =])")
 
 
@@ -46,7 +46,7 @@ def _commands(blueprint: Blueprint) -> list[str]:
 def detached(blueprint: Blueprint) -> Iterator[Check]:
     """Commands that put themselves into the background, where their end is not seen."""
     for command in _commands(blueprint):
-        if _AWAY.search(command):
+        if _AWAY.search(command) and not re.search(r"(?:^|[;&|]\s*)wait\b", command, re.MULTILINE):
             yield Check(
                 "background",
                 WARN,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def interpreter(blueprint: Blueprint) -> Iterator[Check]:
     if told["ajet"] is None:
         mend = "install AgentJet there (skills install-conda, install-client), or name the right environment"
         yield Check("venv", WARN, f"{python}: {about}; it has no ajet", mend)
-    elif Path(told["ajet"]).with_name("older_names.py").exists():
+    elif is_reference(told):
         yield Check(
             "venv", OK, f"{python}: {about}; its ajet is this pack's reference engine: a rehearsal, no GPUs are used"
         )
@@ -89,6 +90,12 @@ def interpreter(blueprint: Blueprint) -> Iterator[Check]:
         yield Check("venv", OK, f"{python}: {about}; ajet in {Path(told['ajet']).parent}")
 
 
+def is_reference(told: dict[str, Any] | None) -> bool:
+    """Tell whether what ``probe_python`` said means this pack's reference engine."""
+    return told is not None and told["ajet"] is not None and Path(told["ajet"]).with_name("older_names.py").exists()
+
+
+@cache
 def probe_python(python: Path, folder: Path | None) -> dict[str, Any] | None:
     """Ask an interpreter for its version and packages, in ``folder``; None if it does not run."""
     try:

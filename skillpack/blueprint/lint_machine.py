@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skillpack.blueprint.lint import FAIL, OK, WARN, Check
+from skillpack.blueprint.lint_files import is_reference, probe_python
 from skillpack.blueprint.model import Blueprint
 from skillpack.blueprint.paths import FILE, FOLDER, at_home, is_there, kind
 from skillpack.script import ScriptError
@@ -36,14 +37,17 @@ def values_of(blueprint: Blueprint) -> dict[str, Any]:
 def is_rehearsal(blueprint: Blueprint) -> bool:
     """Tell whether the commands use no GPU: the debug backbone, or this pack's reference server."""
     commands = " ".join([*blueprint.commands, blueprint.server_command or ""])
-    return bool(re.search(r"--backbone[ =]debug|ajet\.swarm_cli|skills engine", commands))
+    if re.search(r"--backbone[ =]debug|skills engine", commands):
+        return True
+    told = probe_python(blueprint.venv_exe, blueprint.codebase_dir) if blueprint.venv_exe else None
+    return "ajet.swarm_cli" in commands and is_reference(told)
 
 
 def gpus(blueprint: Blueprint) -> Iterator[Check]:
     """There are as many free GPUs as the configuration asks for."""
     from skillpack.runs.gpus import nvidia_smi
 
-    if is_rehearsal(blueprint) or blueprint.server_url:
+    if is_rehearsal(blueprint) or (blueprint.server_url and not blueprint.server_command):
         return
     values = values_of(blueprint)
     wanted = values.get("ajet.trainer_common.n_gpus_per_node")

@@ -63,7 +63,7 @@ def from_job_script(script: Path, folder: Path | None = None) -> dict[str, Any]:
     ``folder`` is where the commands run (default: the script's own). Keys: ``commands``,
     ``yaml_path`` (the script itself: its AgentJetJob is the configuration), ``purpose`` (project
     and experiment), ``mode`` (``swarm``, ``classic`` or ``unknown``), ``server_url`` (where its
-    SwarmClient goes, else the first URL with a port in it) and ``notes`` (the values that matter
+    SwarmClient goes; without one, the first URL with a port in it) and ``notes`` (the values that matter
     for the run's size). Raises BadInput.
     """
     from skillpack.blueprint.swarm_client import addresses
@@ -73,8 +73,8 @@ def from_job_script(script: Path, folder: Path | None = None) -> dict[str, Any]:
     config = sources[0].config
     names = [str(config[key]) for key in ("ajet.project_name", "ajet.experiment_name") if config.get(key)]
     clients = addresses(script)
-    named = _SERVER_URL.search(script.read_text(encoding="utf-8", errors="replace"))
-    url = next((client.url for client in clients if client.url), None) or (named[1] if named else "")
+    named = None if clients else _SERVER_URL.search(script.read_text(encoding="utf-8", errors="replace"))
+    url = next((client.url for client in clients if client.url), named[1] if named else "")
     folder = folder or script.parent
     name = str(script.relative_to(folder) if script.is_relative_to(folder) else script)
     told = {

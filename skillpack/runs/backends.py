@@ -9,6 +9,9 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
+
+from skillpack.runs.ports import is_here
 
 SSH_OPTIONS = ["-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8"]
 SSH_LOST = 255
@@ -57,6 +60,11 @@ class Backend:
     def as_json(self) -> dict[str, Any]:
         """Return the backend as JSON data."""
         return asdict(self)
+
+    def is_here(self) -> bool:
+        """Tell whether the commands run on this machine."""
+        host = self.address.rpartition("@")[2] if self.kind == "ssh" else urlsplit(self.address).hostname
+        return self.kind == "local" or self.address == "auto" or is_here(host)
 
     def argv(self, task: Task) -> list[str]:
         """Return the program and arguments to start here; locally, folder and environment are the caller's to set."""

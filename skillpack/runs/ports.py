@@ -15,6 +15,8 @@ CONTAINER_CLIENTS = ("docker", "docker-compose", "podman", "nerdctl")
 
 def is_here(host: str | None) -> bool:
     """Tell whether a host name or address is this machine's: only such an address can be bound."""
+    if not host:
+        return False
     with suppress(OSError, UnicodeError):
         for family, kind, protocol, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
             with suppress(OSError), socket.socket(family, kind, protocol) as probe:

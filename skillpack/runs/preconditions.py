@@ -69,6 +69,11 @@ def check_place(blueprint: Blueprint, options: Options) -> None:
             taken,
             hint="scripts/run.py status FOLDER names the runs; take other GPUs, or wait for that one",
         )
+    if blueprint.server_command and not (options.server_url or blueprint.server_url or backend.is_here()):
+        raise BadInput(
+            f"the swarm server shall run at {backend.address}, and nothing says where it is reached from here",
+            expected=f"--server-url http://HOST:{server_port(blueprint) or 10086}",
+        )
     if backend.kind == "ssh":
         _reach_by_ssh(backend.address)
     elif backend.kind == "ray":

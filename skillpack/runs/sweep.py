@@ -30,6 +30,8 @@ class Entry:
     run: RunDir
     status: Status | None = None
     trouble: str = ""
+    waits: bool = False
+    """Whether the trouble may end with another run of the sweep (two servers of one port, say)."""
 
     @property
     def state(self) -> str:
@@ -109,20 +111,32 @@ def sweep(entries: list[Entry], slots: Slots, options: Options, *, seconds: floa
     Raises Refused if another sweep works on the same blueprints.
     """
     deadline = time.monotonic() + seconds
+    alive = 0
     with locked(lock) as held:
         if held is None:
             raise Refused("another sweep works on these blueprints", hint="scripts/sweep.py status FOLDER")
         while True:
             look(entries)
+            before, alive = alive, sum(bool(entry.status and entry.status.alive) for entry in entries)
+            if alive < before:
+                _ask_again(entries)
             for gpus in slots.free(entries):
                 entry = next((one for one in entries if one.wants(retries)), None)
                 if entry is not None:
                     _begin(entry, replace(options, gpus=gpus))
+                    alive += bool(entry.status and entry.status.alive)
             left = any(entry.wants(retries) or (entry.status and entry.status.alive) for entry in entries)
             remaining = deadline - time.monotonic()
             if not left or remaining <= 0:
                 return left
             time.sleep(min(LOOK_EVERY, remaining))
+
+
+def _ask_again(entries: Sequence[Entry]) -> None:
+    """Let runs that were refused try again: what they ran into may have gone with a run that ended."""
+    for entry in entries:
+        if entry.waits:
+            entry.trouble, entry.waits = "", False
 
 
 def _begin(entry: Entry, options: Options) -> None:
@@ -136,7 +150,7 @@ def _begin(entry: Entry, options: Options) -> None:
             note = partial(note_attempt, entry.run, entry.status, [], "the same again", "the sweep retries")
             entry.status = restart_run(entry.run, entry.blueprint, options, note=note)
     except ScriptError as error:
-        entry.trouble = error.message
+        entry.trouble, entry.waits = error.message, isinstance(error, Refused)
 
 
 def table(entries: Sequence[Entry]) -> list[dict[str, Any]]:

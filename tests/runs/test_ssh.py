@@ -83,8 +83,16 @@ def test_a_host_that_is_not_reached_leaves_no_run(far: Lab) -> None:
     assert not far.result().exists()
 
 
+def test_a_server_over_there_needs_an_address(far: Lab) -> None:
+    blueprint = far.blueprint("step(1)")
+    blueprint.write_text(blueprint.read_text() + "# exp_server_command\najet-swarm start --swarm-port 10099\n")
+    answer = far.run("start", blueprint, "--host", "user@gpu1.invalid")
+    assert (answer.code, "--server-url http://HOST:10099" in answer.err) == (2, True)
+    assert not far.result().exists()
+
+
 def test_the_time_limit_holds_over_there(far: Lab) -> None:
-    directory = far.start("step(1); time.sleep(600)", "one", "--host", "user@gpu1", max_time="2s")
+    directory = far.start("step(1); time.sleep(600)", "one", "--host", "user@gpu1", max_time="8s")
     until(lambda: remote(directory, far), "the remote process")
     running = remote(directory, far)
     assert far.ended(directory)["outcome"] == "timed-out"

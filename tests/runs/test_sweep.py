@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from skillpack.runs.process import Identity
 from skillpack.runs.sweep import Slots
 from skillpack.script import BadInput
 from tests.runs.conftest import Answer, Lab, until
+from tests.runs.test_swarm import free_port
 
 SHORT = """
 step(1)
@@ -114,3 +116,21 @@ def test_one_directory_for_two_blueprints_is_refused(lab: Lab) -> None:
 def test_slots_that_overlap_or_are_empty_are_refused(slots: str) -> None:
     with pytest.raises(BadInput):
         Slots.read(slots, None)
+
+
+def test_servers_of_one_port_take_their_turns(lab: Lab) -> None:
+    """Two swarm blueprints with the default port must not end in one training the other's engine."""
+    folder = plans(lab)
+    port = free_port()
+    server = f"python -c 'import http.server as h; h.test(h.SimpleHTTPRequestHandler, port={port})' --port {port}"
+    for name in ("a", "b"):
+        blueprint = lab.blueprint("step(1); time.sleep(2); step(2)", name)
+        text = blueprint.read_text() + f"# exp_server_command\n```\n{server}\n```\n"
+        (folder / f"{name}.md").write_text(text)
+        lab.result(name)
+    (lab.path / "code a" / "get_engine_status").write_text('{"engine_status": "ENGINE.ROLLING", "global_step": 1}')
+    shutil.copy(lab.path / "code a" / "get_engine_status", lab.path / "code b")
+    answer, document = sweep(lab, folder, "--jobs", "2", "--for", "60s")
+    assert answer.code == 0, document
+    (first, first_end), (second, second_end) = lives(lab, "a"), lives(lab, "b")
+    assert first_end <= second or second_end <= first
