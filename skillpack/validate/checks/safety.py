@@ -92,7 +92,8 @@ def _is_padding(run: str) -> bool:
 def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator[Problem]:
     script, prose = file.endswith(SCRIPTS), file.endswith(PROSE)
     for signature in signatures():
-        if not any(map(text.__contains__, signature.hint)):
+        hinted = text.lower() if signature.where == "text" else text
+        if not any(map(hinted.__contains__, signature.hint)):
             continue
         looked = text
         if signature.where in ("code", "commands") and not script:
