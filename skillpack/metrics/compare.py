@@ -44,7 +44,11 @@ def compare_runs(runs: Sequence[RunMetrics]) -> tuple[dict[str, Any], list[Align
 
 def comparison_text(document: Mapping[str, Any]) -> str:
     """Return the comparison as tables."""
-    lines: list[str] = []
+    lines = [
+        f"{run['label']} is {run['state']}: its last value may not be its end"
+        for run in document["runs"]
+        if str(run["state"] or "FINISHED").upper() != "FINISHED"
+    ]
     for one in document["keys"]:
         lines.append(one["key"])
         rows = [{"run": label, **figures} for label, figures in one["runs"].items()]

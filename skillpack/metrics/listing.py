@@ -85,7 +85,7 @@ def keys_text(documents: Iterable[dict[str, Any]]) -> str:
     """Return the keys of each run as a table."""
     lines: list[str] = []
     for document in documents:
-        lines.append(f"{document['name']} · {document['run_id']} · {document['state']} · {len(document['keys'])} keys")
+        lines.append(f"{_heading(document)} · {len(document['keys'])} keys")
         columns = ["key", "last", "last_step", "count"]
         if not any("count" in row for row in document["keys"]):
             columns.pop()
@@ -112,7 +112,7 @@ def summary_text(documents: Iterable[dict[str, Any]]) -> str:
     """Return the figures of each run as a table."""
     lines: list[str] = []
     for document in documents:
-        lines.append(f"{document['name']} · {document['run_id']} · {document['state']}")
+        lines.append(_heading(document))
         lines += [f"  {alias} = {key}" for alias, key in document["aliases"].items()]
         if document["keys"]:
             lines.append(table(document["keys"], SUMMARY_COLUMNS))
@@ -149,6 +149,11 @@ def sparkline_text(rows: Sequence[dict[str, Any]]) -> str:
         else:
             lines.append(f"  {padded(row['key'], width)}  {row['state']}: {row['why']}")
     return "\n".join(lines)
+
+
+def _heading(document: dict[str, Any]) -> str:
+    """Return what names a run: a log has neither id nor state."""
+    return " · ".join(str(document[part]) for part in ("name", "run_id", "state") if document[part])
 
 
 def _named(run: RunMetrics) -> dict[str, Any]:

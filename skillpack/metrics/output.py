@@ -61,7 +61,7 @@ def write_metrics(runs: Sequence[RunMetrics], path: str | Path, layout: Layout =
 def wide_table(runs: Sequence[RunMetrics]) -> pyarrow.Table:
     """Return one row per run and step: [``run``, ``run_name``,] ``step``, [the x axis,] a column per key.
 
-    A key that is called like one of the first columns gets ``(metric)`` behind its name.
+    ``time`` as x axis is in UTC. A key that is called like one of the first columns gets ``(metric)`` behind its name.
     """
     import pyarrow
 
@@ -70,7 +70,9 @@ def wide_table(runs: Sequence[RunMetrics]) -> pyarrow.Table:
         columns: dict[str, Any] = {**_run_columns(run, runs, len(run.steps)), "step": pyarrow.array(run.steps)}
         for name, (values, present) in run.columns().items():
             column = renamed(name) if name in OWN_COLUMNS else name
-            columns[column] = pyarrow.array(values, mask=None if present is None else ~present)
+            cells = pyarrow.array(values, mask=None if present is None else ~present)
+            is_time = name == "time" and run.x == "time"
+            columns[column] = cells.cast(pyarrow.timestamp("ms", "UTC")) if is_time else cells
         tables.append(pyarrow.table(columns))
     return pyarrow.concat_tables(tables, promote_options="default")
 
@@ -111,7 +113,7 @@ def json_document(runs: Sequence[RunMetrics]) -> dict[str, Any]:
         }
         for name, (values, present) in run.columns().items():
             if name == "time" and run.x == "time":
-                document["time"] = [str(value) for value in values]
+                document["time"] = [f"{value}Z" for value in values]
                 continue
             cells: list[float | str | None] = [json_number(value) for value in values.tolist()]
             if present is not None:

@@ -110,11 +110,20 @@ def _choose(name: str, available: Sequence[str]) -> Choice:
         found = []
     if not name.removeprefix(REGEX_PREFIX).lstrip("^").startswith(SYSTEM_PREFIX):
         found = [key for key in found if not key.startswith(SYSTEM_PREFIX)]
-    return Choice(name, found, did_you_mean=[] if found else near(name, available))
+    return Choice(name, found, did_you_mean=[] if found else near(name, [*_answering(available), *available]))
+
+
+def _answering(available: Sequence[str]) -> list[str]:
+    """Return the aliases that a run with these keys has a curve for."""
+    return [
+        alias
+        for alias, candidates in aliases().items()
+        if any(fnmatchcase(key, candidate) for candidate in candidates for key in available)
+    ]
 
 
 def near(name: str, available: Sequence[str]) -> list[str]:
-    """Return up to three keys that look like ``name``, best first."""
+    """Return up to three names that look like ``name``, best first."""
     lower = {key.lower(): key for key in reversed(available)}
     wanted = name.lower()
     words = [word for word in re.split(r"[^\w]+|_", wanted) if len(word) > 2]

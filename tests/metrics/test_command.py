@@ -61,7 +61,7 @@ def test_documents_and_files_on_every_axis(server: FakeSwanLab, name: str, x: st
 def test_inline_values_where_they_are_few(server: FakeSwanLab) -> None:
     _, document, _ = fetch_json([server.run_url(), "--keys", "reward", "--tail", "3", "--x", "time"])
     check(document, "fetch")
-    assert document["data"][0]["time"][0] == "2026-03-01T13:32:50.000"
+    assert document["data"][0]["time"][0] == "2026-03-01T13:32:50.000Z"
     assert len(document["data"][0]["series"][KEY]) == 3
     _, document, _ = fetch_json([server.run_url(), "--keys", "reward"])
     assert "data" not in document
@@ -119,6 +119,8 @@ def test_a_curve_without_a_finite_value_has_no_figures(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("step:1 - actor/lost:nan\nstep:2 - actor/lost:inf\n")
     _, document, _ = fetch_json(["summary", str(tmp_path / "console.log")])
     check(document, "summary")
+    _, out, _ = fetch(["summary", str(tmp_path / "console.log")])
+    assert out.splitlines()[0] == document["runs"][0]["name"]  # a log has neither id nor state
     (figures,) = document["runs"][0]["keys"]
     assert (figures["count"], figures["nan"], figures["inf"]) == (2, 1, 1)
     assert (figures["mean"], figures["best"], figures["best_is"]) == (None, None, None)
@@ -133,6 +135,26 @@ def test_comparison_by_time_interpolates_within_each_run(server: FakeSwanLab) ->
     assert key["points"] == 400
     assert key["shared_points"] == 24
     assert document["config"]
+
+
+def test_a_comparison_says_which_run_is_not_at_its_end(server: FakeSwanLab) -> None:
+    server.projects["ada/agent"][0].state = "RUNNING"
+    _, out, _ = fetch(["compare", server.run_url(), server.run_url("second12"), "--keys", "reward"])
+    assert out.count("its last value may not be its end") == 1
+    assert "is RUNNING: its last value may not be its end" in out.splitlines()[0]
+
+
+def test_a_misspelled_alias_is_recognised(server: FakeSwanLab) -> None:
+    code, document, _ = fetch_json([server.run_url(), "--keys", "rewrd"])
+    assert code == 1
+    assert document["runs"][0]["status"][0]["did_you_mean"][0] == "reward"
+
+
+def test_times_in_a_file_say_that_they_are_utc(server: FakeSwanLab) -> None:
+    fetch([server.run_url(), "--keys", "reward", "--tail", "1", "--x", "time", "--out", "metrics.csv"])
+    header, row = Path("metrics.csv").read_text().splitlines()
+    assert header.split(",")[1] == '"time"'
+    assert row.split(",")[1] == "2026-03-01 13:33:10.000Z"
 
 
 def test_a_comparison_of_one_is_refused(server: FakeSwanLab) -> None:
