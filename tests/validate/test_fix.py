@@ -39,6 +39,10 @@ BROKEN = {
     "no opening fence": f"{HEAD}Text{TAIL}".removeprefix("---\n").encode(),
     "no closing fence": b"---\nname: word-count\ndescription: Text\n\n# Title\n\nBody\n",
     "no fence, a line later": b"---\nname: word-count\ndescription: Text\n\n# Title\n\nBody\n\n---\n\nmore\n",
+    "two hyphens at the end": b"---\nname: word-count\ndescription: Text\n--\n\nBody\n",
+    "fence at the end of a value": b"---\nname: word-count\ndescription: Text---\n\n# Title\n\nBody\n",
+    "wide blank behind the fence": f"{HEAD}Text{TAIL}".replace("---", "---\u3000").encode(),
+    "terminal codes": f"{HEAD}\x1b[1mText\x1b[0m and \x1b]8;;https://x.io\x07link{TAIL}".encode(),
     "dots": b"---\nname: word-count\ndescription: Text\n...\n\nBody\n",
     "indented fence": b"---\nname: word-count\ndescription: Text\n ---\n\nBody\n",
     "title behind the fence": b"---\nname: word-count\ndescription: Text\n---# Title\n\nBody\n",
@@ -152,7 +156,7 @@ def check_properties(skill: SkillFile) -> None:
     shown = {words(said[client].description) for client in CLIENTS if client != "claude-code"} - {""}
     if not any("\ufffd" in text for text in shown):  # bytes that are not UTF-8
         now = {words(reading.description) for reading in says.values()}
-        assert not shown or any(text.startswith(old) for text in now for old in shown), shown
+        assert not shown or any(old in text for text in now for old in shown), shown
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from skillpack.validate.clients.spec import KEYS
+from skillpack.validate.tree import read_yaml
 
 _FIELD = re.compile(r"^[A-Za-z_][\w .-]*:(?:\s|$)")
 _FIRST_FIELD = re.compile(r"^(?:name|description)\s*:", re.IGNORECASE)
 _DESCRIPTION = re.compile(r"^[\"']?description[\"']?\s*:", re.IGNORECASE)
-_BLANK = "[ \t\u00a0]*"
+_BLANK = "[ \t\u00a0\u3000]*"
 _DASH = "[-\u2010-\u2015\u2212]"
 _LOOSE_FENCE = re.compile(rf"^(?:{_BLANK}-{{3,}}|{_DASH}*[\u2010-\u2015\u2212]{_DASH}*){_BLANK}$")
 _TWO_HYPHENS = re.compile(rf"^--{_BLANK}$")
@@ -68,35 +69,45 @@ def _close(lines: list[str]) -> bool:
     end = 1
     while end < len(lines) and _inside(lines[end]) and not _is_title(lines, end):
         end += 1
-    if end < len(lines) and lines[end] == "---":
-        return False
-    if end < len(lines) and (_LOOSE_FENCE.match(lines[end]) or lines[end].rstrip() == "..."):
-        lines[end] = "---"
-        return True
-    if end < len(lines) and _CLOSING_TEXT.match(lines[end]):
-        lines[end : end + 1] = ["---", _CLOSING_TEXT.sub("", lines[end])]
-        return True
-    closed = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if closed is not None and not _is_body(lines[end:closed]):
-        loose, lines[closed] = lines[closed] != "---", "---"
-        return loose  # what stands before it are lines of the frontmatter that are no fields
+    exact = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), len(lines))
+    if exact > end and exact < len(lines) and not _is_body(lines[end:exact]):
+        end = exact  # what stands before it are lines of the frontmatter that are no fields
+    closed = next((number for number in range(end, len(lines)) if _closing(lines, number)), None)
+    if closed is not None and (closed == end or not _is_body(lines[end - 1 : closed])):
+        fence = _closing(lines, closed)
+        changed = lines[closed : closed + 1] != fence
+        lines[closed : closed + 1] = fence
+        return changed
     last = end
     while last > 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
         last -= 1
     last = next((number for number in range(2, last) if _body_begins(lines, number, last)), last)
     if not any(_DESCRIPTION.match(line) for line in lines[1:last]) or lines[last - 1].rstrip()[-1:] in ("|", ">", ":"):
         return False  # without a description, the fence would make nothing load
+    fault = read_yaml("\n".join(lines[1:last])).fault
+    if fault is not None and "quoted scalar" in fault.problem:
+        return False  # the fence would stand inside of a value
     if lines[last - 1].endswith("---"):
         lines[last - 1] = lines[last - 1][:-3].rstrip()  # the fence stands at the end of the last value
     lines.insert(last, "---")
     return True
 
 
+def _closing(lines: list[str], number: int) -> list[str]:
+    """Return the closing fence that a line was meant for, with the heading that follows it on the line, or nothing."""
+    line = lines[number]
+    if _CLOSING_TEXT.match(line):
+        return ["---", _CLOSING_TEXT.sub("", line)]
+    last = not "".join(lines[number + 1 : number + 2]).strip()
+    typo = line.rstrip() == "..." or (_TWO_HYPHENS.match(line) and last)
+    return ["---"] if typo or _LOOSE_FENCE.match(line) else []
+
+
 def _is_body(lines: list[str]) -> bool:
     """Tell whether lines before a ``---`` are text of the body: paragraphs or a heading, and no field among them."""
     text = "\n".join(lines).rstrip()
-    apart = text and re.search(r"^\s*$|^#", text, re.MULTILINE)
-    return bool(apart) and not any(line.partition(":")[0] in KEYS for line in lines)
+    apart = re.search(r"^[ \t]*\n(?=\S)|^#", text, re.MULTILINE)
+    return apart is not None and not any(line.partition(":")[0] in KEYS for line in lines)
 
 
 def _body_begins(lines: list[str], number: int, last: int) -> bool:
