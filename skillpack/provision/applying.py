@@ -13,6 +13,7 @@ import click
 
 from skillpack.provision import apply as engine
 from skillpack.provision import report
+from skillpack.provision.data import load
 from skillpack.provision.ledger import made_in
 from skillpack.provision.plan import Plan, Step
 from skillpack.provision.recipe import answers_of, load_recipe
@@ -54,7 +55,7 @@ def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Swit
     else:
         found = survey(recipe, given, workdir, complete=True)
         plan = found.plan
-        stops = [verdict for verdict in found.stops if verdict["id"] not in switches.ignore]
+        stops = not_ignored(recipe, found.stops, switches.ignore)
         if switches.dry_run:
             warn_of(stops)
         elif stops:
@@ -70,6 +71,14 @@ def apply_plan(recipe: str, given: dict[str, Any], workdir: Path, switches: Swit
     if switches.background:
         return _start_in_background(recipe, workdir, as_json)
     return _run(plan, workdir, as_json)
+
+
+def not_ignored(recipe: str, stops: Sequence[dict[str, Any]], ignore: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what blocks and was not to be ignored. Raises BadInput on a check that does not exist."""
+    checks = [check["id"] for check in load("checks") if recipe in check.get("for", [recipe])]
+    if unknown := [name for name in ignore if name not in checks]:
+        raise BadInput(f"--ignore {unknown[0]}: there is no such check", expected=", ".join(checks))
+    return [stop for stop in stops if stop["id"] not in ignore]
 
 
 def way_back(recipe: str, workdir: Path) -> str:

@@ -8,9 +8,10 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
+from click.core import ParameterSource
 
 from skillpack.files import write_atomically
 from skillpack.provision import report
@@ -116,13 +117,14 @@ def plan_command(recipe: str) -> click.Command:
 
         workdir = workdir.absolute()
         switches = applying.Switches(*(given.pop(name) for name in applying.Switches._fields))
+        if switches.dry_run and form is None:
+            form = "apply"
+        _together(form, output, switches)
         if form == "status":
             ctx.exit(applying.show_status(workdir, as_json))
         if form == "undo":
             _print_script(applying.way_back(recipe, workdir), output, as_json)
             return
-        if switches.dry_run and form is None:
-            form = "apply"
         if form == "apply" and replay:
             raise BadInput(
                 "--apply and --replay exclude each other", expected="a plan is applied on the machine itself"
@@ -131,18 +133,30 @@ def plan_command(recipe: str) -> click.Command:
             ctx.exit(applying.apply_plan(recipe, given, workdir, switches, as_json))
         from skillpack.provision.survey import survey
 
+        if replay and ctx.get_parameter_source("workdir") is ParameterSource.DEFAULT:
+            click.echo("the folders in this plan are this machine's; give --workdir as it is on the other", err=True)
         found = survey(recipe, given, workdir, _recording(replay), complete=True)
+        stops = applying.not_ignored(recipe, found.stops, switches.ignore)
         if form in ("script", "root"):
             from skillpack.provision import script
 
-            applying.warn_of(found.stops)
+            applying.warn_of(stops)
             _print_script(script.shell_script(found.plan, root_only=form == "root"), output, as_json)
         else:
             document = report.plan(found)
             emit(document, as_json=as_json, text=lambda: report.plan_text(document))
-        ctx.exit(NO if found.stops else 0)
+        ctx.exit(NO if stops else 0)
 
     return plan
+
+
+def _together(form: str | None, output: Path | None, switches: Any) -> None:
+    """Raise BadInput on options that would have no effect: the user meant something else."""
+    if (switches.background or switches.fresh) and form != "apply":
+        name = "--background" if switches.background else "--fresh"
+        raise BadInput(f"{name} alone does nothing", expected=f"--apply {name}")
+    if output and form not in ("script", "root", "undo"):
+        raise BadInput("--output is for a script", expected="--script, --root-script or --undo-script with it")
 
 
 def _print_script(text: str, output: Path | None, as_json: bool) -> None:
@@ -150,7 +164,7 @@ def _print_script(text: str, output: Path | None, as_json: bool) -> None:
 
     A file that stdout was sent to gets the whole: it may be carried to another machine.
     """
-    if output is None and not as_json and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+    if output is None and not as_json and _is_file(sys.stdout):
         click.echo(text, nl=False)
         return
     if output is None and len(text) < OUTPUT_LIMIT:
@@ -163,6 +177,13 @@ def _print_script(text: str, output: Path | None, as_json: bool) -> None:
     output.chmod(0o755)
     short = f"#!/usr/bin/env bash\n# {len(text)} characters, written to the file below: read it there\n"
     emit({"written_to": str(output)}, as_json=as_json, text=f"{short}exec bash {shlex.quote(str(output))}")
+
+
+def _is_file(stream: IO[str]) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # closed, or a stream that a caller put in its place
+        return False
 
 
 def _write(option: str, path: Path, text: str) -> None:

@@ -69,7 +69,9 @@ def choose_conda(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path, stac
 
 def _source(a: Mapping[str, Any], m: Mapping[str, Any], workdir: Path) -> dict[str, Any]:
     clone = bool(re.match(r"(https?|git|ssh)://|[\w.-]+@[\w.-]+:", a["source"]))
-    checkout = str(workdir / "AgentJet" if clone else Path(a["source"]).expanduser().absolute())
+    # a folder for each revision: a clone that is there already must not pass for another one
+    folder = "AgentJet" + (f"-{a['ref']}".replace("/", "-") if a["ref"] else "")
+    checkout = str(workdir / folder if clone else Path(a["source"]).expanduser().absolute())
     index = mirrors.choose("pypi", a["china"], m["network"])
     if a["index_url"]:
         index = {"name": "--index-url", "use": a["index_url"], "mirror": False, "reason": "asked for", "silent": False}

@@ -334,6 +334,9 @@ def test_a_step_that_outlived_its_plan_is_waited_for(world: Build) -> None:
     ("arguments", "said"),
     [
         (["--apply", "--replay", "x.yaml"], "exclude each other"),
+        (["--background"], "--apply --background"),
+        (["--fresh", "--dry-run", "--output", "x.sh"], "--output is for a script"),
+        (["--apply", "--ignore", "disks"], "there is no such check"),
         (["--port", "99999"], "from 1 to 65535"),
         (["--gpus", "few"], "MIG"),
         (["--bind", "lan"], "IP address"),

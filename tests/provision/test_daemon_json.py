@@ -46,8 +46,10 @@ def test_twice_is_once_and_a_slash_makes_no_difference(config: Path) -> None:
 def test_the_first_text_is_kept_and_comes_back(config: Path) -> None:
     text = config.read_text()
     merge(config, "--mirror", MIRROR)
-    merge(config, "--mirror", "https://second.example")
-    assert merge(config, "--restore").returncode == 0
+    merge(config, "--mirror", "https://second.example", "--mirror", "https://kept.example")
+    assert merge(config, "--mirror", "https://second.example", "--restore").returncode == 0
+    assert MIRROR in config.read_text()
+    assert merge(config, "--mirror", MIRROR, "--mirror", "https://kept.example", "--restore").returncode == 0
     assert config.read_text() == text
     assert [path.name for path in config.parent.iterdir()] == ["daemon.json"]
 
@@ -56,8 +58,24 @@ def test_a_file_that_was_not_there_is_taken_away_again(tmp_path: Path) -> None:
     path = tmp_path / "docker" / "daemon.json"
     merge(path, "--mirror", MIRROR)
     assert json.loads(path.read_text()) == {"registry-mirrors": [MIRROR]}
-    merge(path, "--restore")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "runtimes": {"nvidia": {"path": "x"}}}))
+    merge(path, "--mirror", MIRROR, "--runtime", "nvidia", "--restore")
     assert not path.exists()
+
+
+def test_what_others_changed_since_stays(config: Path) -> None:
+    merge(config, "--mirror", MIRROR)
+    now = json.loads(config.read_text())
+    theirs = {"log-driver": "local", "runtimes": {"crun": {"path": "crun"}}}
+    config.write_text(json.dumps({**now, **theirs}))
+    done = merge(config, "--mirror", MIRROR, "--runtime", "nvidia", "--restore")
+    assert done.returncode == 0
+    assert "changed otherwise" in done.stdout
+    left = json.loads(config.read_text())
+    assert left == {"data-root": "/data", "registry-mirrors": ["https://kept.example/"], **theirs}
+    config.write_text("{")
+    assert merge(config, "--restore").returncode == 1
+    assert config.read_text() == "{"
 
 
 @pytest.mark.parametrize("text", ['{"a": 1,}', "[]", '{"registry-mirrors": "https://x"}', '{"runtimes": []}', "\x00"])

@@ -115,6 +115,16 @@ def test_source(make: Callable[[Path], Path], said: str, world: Build) -> None:
     assert (verdict, said in reason) == ("blocks", True)
 
 
+def test_revisions_have_folders_of_their_own(world: Build) -> None:
+    machine = world(profile("client-laptop"))
+    assert apply(survey("client", machine.given, machine.workdir).plan)["state"] == "done"
+    other = survey("client", {**machine.given, "ref": "release/0.2"}, machine.workdir).plan
+    assert apply(other)["steps"]["source"]["state"] == "done"
+    assert (machine.workdir / "AgentJet-release-0.2/pyproject.toml").exists()
+    checkout = folder(machine.folder / "checkout", **{"pyproject.toml": "[project]\nname = 'AgentJet'\n"})
+    assert judged(machine, source=str(checkout), ref="v1")["checkout"][0] == "warn"
+
+
 def test_conda_without_any_source_of_miniforge(world: Build) -> None:
     data = profile("conda-bare-no-conda")
     machine = world({**data, "machine": {**data["machine"], "offline": True}})

@@ -5,7 +5,8 @@ Usage: merge_daemon_json.py FILE [--mirror URL ...] [--runtime NAME] [--check | 
 Before the file is changed its text is kept beside it, once, as FILE.before-agentjet (or noted as
 absent). A file that is no JSON object is left alone (exit 1). --check changes nothing and exits 0 if
 the file has the mirrors and the runtime already (the runtime itself is `nvidia-ctk runtime
-configure`'s to write). --restore brings the kept text back.
+configure`'s to write). --restore takes the mirrors and the runtime out again that were not there before; if
+nothing else was changed since, the kept text comes back as it was.
 """
 
 from __future__ import annotations
@@ -41,6 +42,22 @@ def merged(config: dict, mirrors: list) -> dict:
     return {**config, "registry-mirrors": [*config.get("registry-mirrors", []), *new]}
 
 
+def without(config: dict, before: dict, mirrors: list, runtime: str) -> dict:
+    """Return the configuration without the mirrors and the runtime, but with those that were there before."""
+    had = [str(mirror).rstrip("/") for mirror in before.get("registry-mirrors", [])]
+    gone = {mirror.rstrip("/") for mirror in mirrors} - set(had)
+    parts = {
+        "registry-mirrors": [m for m in config.get("registry-mirrors", []) if str(m).rstrip("/") not in gone],
+        "runtimes": {
+            name: value
+            for name, value in config.get("runtimes", {}).items()
+            if name != runtime or name in before.get("runtimes", {})
+        },
+    }
+    left = {key: parts.get(key, value) for key, value in config.items()}
+    return {key: value for key, value in left.items() if key not in parts or value or key in before}
+
+
 def replace(path: Path, text: str) -> None:
     """Write a file through a neighbour, keeping its permissions."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +78,10 @@ def main() -> int:
     options = parser.parse_args()
     path = options.file
     kept = path.with_name(path.name + ".before-agentjet")
-    if options.restore:
-        return restore(path, kept)
     try:
         config = read(path)
+        if options.restore:
+            return restore(path, kept, config, options.mirror, options.runtime)
     except (ValueError, OSError) as error:
         sys.stderr.write(f"error: {path}: {error}\nexpected: a JSON object\ntry: mend it by hand; it was left alone\n")
         return 1
@@ -80,17 +97,22 @@ def main() -> int:
     return 0
 
 
-def restore(path: Path, kept: Path) -> int:
-    """Bring back what was kept before the first merge."""
+def restore(path: Path, kept: Path, config: dict, mirrors: list, runtime: str) -> int:
+    """Take out what was merged. Raises ValueError if the kept text is no configuration."""
     if not kept.exists():
         print(f"nothing was kept for {path}")
         return 0
     text = kept.read_text(encoding="utf-8")
-    if text == ABSENT:
-        if path.exists():
-            path.unlink()
-    else:
+    before = json.loads(text) if text != ABSENT and text.strip() else {}
+    wanted = without(config, before, mirrors, runtime)
+    if wanted != before:
+        replace(path, json.dumps(wanted, indent=4) + "\n")
+        print(f"taken out of {path}; it was changed otherwise too, so that stays ({kept} holds the old text)")
+        return 0
+    if text != ABSENT:
         replace(path, text)
+    elif path.exists():
+        path.unlink()
     kept.unlink()
     return 0
 
