@@ -87,6 +87,8 @@ def _todo(run: RunDir, status: Status, document: dict[str, Any]) -> list[str]:
             f"it goes on unsupervised: watch it (scripts/run.py watch {run.quoted}) and end it yourself at "
             f"exp_max_time, or scripts/run.py stop {run.quoted}"
         ]
+    if run.finish_flag.exists():
+        return [f"nothing: {run.finish_flag} closes it"]
     if status.state == "finished":
         return [f"collect: scripts/run.py collect {run.quoted}"]
     again = f'scripts/run.py attempt {run.quoted} --tried "the same again"'

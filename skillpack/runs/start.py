@@ -142,7 +142,7 @@ def _refuse_old(run: RunDir) -> None:
         )
     hint = f'scripts/run.py attempt {run.quoted} --tried "WHAT CHANGED" to try this one again'
     if run.finish_flag.exists():
-        hint = f"read {run.path / 'report.md'}"
+        hint = f"read {run.path / 'report.md'}" if (run.path / "report.md").exists() else f"see {run.finish_flag}"
     elif status.state == ENDED_WELL:
         hint = f"scripts/run.py collect {run.quoted}"
     raise Refused(

@@ -40,7 +40,7 @@ class Entry:
 
     def wants(self, retries: int) -> bool:
         """Tell whether the run shall be started, for the first time or again."""
-        if self.trouble:
+        if self.trouble or self.run.finish_flag.exists():
             return False
         return self.status is None or (self.status.state in AGAIN and self.status.record["attempt"] <= retries)
 

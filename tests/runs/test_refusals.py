@@ -47,6 +47,17 @@ def test_a_run_that_finished_but_was_not_collected_is_to_be_collected(lab: Lab) 
     assert (refused.code, f"run.py collect {directory}" in refused.err) == (1, True)
 
 
+def test_a_run_that_was_closed_as_failed_is_not_tried_again(lab: Lab) -> None:
+    directory = lab.start("sys.exit(1)")
+    lab.ended(directory)
+    assert lab.run("finish", directory, "--failed").code == 0
+    assert lab.run("attempt", directory, "--tried", "x").code == 1
+    assert lab.run("resume", directory, "--json").json["todo"] == [f"nothing: {directory}/finish.flag closes it"]
+    swept = lab.script("sweep", "run", lab.path / "one.md", "--no-tmux", "--json")
+    assert swept.code == 1
+    assert lab.record(directory)["attempt"] == 1
+
+
 def test_a_forced_attempt_puts_report_and_flag_aside(lab: Lab) -> None:
     directory = finished(lab)
     before = files(directory)
