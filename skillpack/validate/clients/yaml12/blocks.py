@@ -9,6 +9,8 @@ from skillpack.validate.clients.yaml12.flow import MAX_DEPTH, MAX_KEY, NO_PROPS,
 from skillpack.validate.clients.yaml12.scanner import Refused, end, tab
 from skillpack.validate.tree import Node
 
+_TAB_LINE = re.compile(r"[^\n]*\n( *)\t[ \t]*\n")
+"""The rest of an entry without value before a line of blanks with a tab: indentation to npm's ``yaml``."""
 _COLON = re.compile(r"[ \t]*:(?=[ \t\r\n]|\Z)")
 
 
@@ -54,6 +56,9 @@ class BlockReader(FlowReader):
                 if self._ended() and self.tabbed and not self.bun and self._spaces() <= parent:
                     raise tab(self.pos)
                 if self._ended() or not self._belongs(parent, dash):
+                    line = _TAB_LINE.match(self.text, start)
+                    if line and len(line[1]) <= parent == self._column() and dash and not self.bun:
+                        raise tab(line.end())
                     return self._empty(start, outer)
             elif self.pos == len(self.text):
                 return self._empty(start, self._joined(outer, inner))
