@@ -235,12 +235,12 @@ def status_command(directory: Path, as_json: bool) -> None:
     runs = [RunDir(folder)] if (folder / "run.json").is_file() else runs_below(folder) if folder.is_dir() else []
     if not runs:
         RunDir.existing(folder)
-    seen = []
+    seen: list[tuple[int, dict[str, Any]]] = []
     for run in runs:
         try:
             status = observe(run)
         except BadInput as error:
-            if len(runs) == 1:
+            if run is runs[-1] and not seen:
                 raise
             click.echo(f"passed over: {error.message}", err=True)
             continue

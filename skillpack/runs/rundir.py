@@ -24,6 +24,7 @@ from skillpack.script import BadInput
 
 RECORD_VERSION = 1
 _RECORD = {"version": int, "id": str, "attempt": int, "phase": str, "spec": dict, "parts": list, "backend": dict}
+"""What a record of a run holds, among other things, and what a ``run.json`` of another program does not."""
 RUN_VARIABLE = "AJET_RUN_ID"
 """Every process of a run carries its id in this environment variable."""
 

@@ -132,7 +132,7 @@ def test_one_dead_client_of_two_is_told_while_the_other_goes_on(lab: Lab) -> Non
 
 
 def test_a_server_that_dies_before_it_is_ready_is_told(lab: Lab) -> None:
-    dies = """python -c "raise OSError(98, 'Address already in use')" """
+    dies = f"""python -c "raise OSError(98, 'Address already in use')" --port {free_port()}"""
     directory = started(lab, swarm_blueprint(lab, "python client.py 2", server=dies))
     record = lab.ended(directory)
     assert record["outcome"] == "part-died"
@@ -203,7 +203,7 @@ def test_remedies_know_the_configuration_of_a_client_script(lab: Lab) -> None:
         "job = AgentJetJob(max_prompt_length=3000, max_response_length=7000, max_model_len=10000,\n"
         "                  max_response_length_in_one_turn=4096)\n"
     )
-    blueprint = swarm_blueprint(lab, "python client.py 2", server=f'python -c "{oom}"')
+    blueprint = swarm_blueprint(lab, "python client.py 2", server=f'python -c "{oom}" --port {free_port()}')
     blueprint.write_text(blueprint.read_text().replace("swarm.yaml", "job.py"))
     directory = started(lab, blueprint)
     lab.ended(directory)
