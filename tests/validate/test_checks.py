@@ -393,7 +393,7 @@ BLOCKS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(BLOCKS, max_size=8))
 def test_fenced_blocks_are_those_of_commonmark(blocks):
     text = "\n\n".join(blocks)

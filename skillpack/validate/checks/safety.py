@@ -91,13 +91,16 @@ def _is_padding(run: str) -> bool:
 
 def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator[Problem]:
     script, prose = file.endswith(SCRIPTS), file.endswith(PROSE)
+    no_code = not script and not (prose and ("`" in text or "~~~" in text))
     for signature in signatures():
+        if no_code and signature.where in ("code", "commands"):
+            continue
         hinted = text.lower() if signature.where == "text" else text
         if not any(map(hinted.__contains__, signature.hint)):
             continue
         looked = text
         if signature.where in ("code", "commands") and not script:
-            looked = commands_in(skill, file, text, quoted=signature.where == "commands") if prose else ""
+            looked = commands_in(skill, file, text, quoted=signature.where == "commands")
         elif signature.where == "text" and not prose:
             continue
         if signature.unless_said and signature.unless_said.search(said):
