@@ -130,3 +130,20 @@ def test_what_only_our_server_has_is_not_asked_for(server, client):
     client.print_rollout_stat()
     client.stop_engine()
     assert client.get_engine_status()[0] == "ENGINE.OFFLINE"
+
+
+@pytest.mark.parametrize("later", [{}, {"revision": 3}])
+def test_a_server_that_takes_anothers_place_is_believed_at_once(server, client, monkeypatch, later):
+    handle, extra = server.handle, {"revision": 7}
+
+    def with_extra(path, body, authorization):
+        code, answer = handle(path, body, authorization)
+        return code, {**answer, **extra} if path == "/get_engine_status" else answer
+
+    monkeypatch.setattr(server, "handle", with_extra)
+    assert client._watch.wait_until(lambda _, answer: answer.get("revision") == 7, 10)
+    extra.clear()
+    extra.update(later)
+    server.set("ENGINE.WEIGHT_SYNCING")
+    assert client._watch.wait_until(lambda status, _: status == "ENGINE.WEIGHT_SYNCING", 10)
+    assert client.get_engine_status()[1].get("revision") == later.get("revision")

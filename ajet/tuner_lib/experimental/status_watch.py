@@ -67,7 +67,7 @@ class StatusWatch:
     def refresh(self) -> None:
         """Ask now: for the moment after this client itself changed the status."""
         try:
-            self._note(self._http.get("/get_engine_status"))
+            self._ask()
         except (SwarmServerError, httpx.HTTPError, ValueError):
             return
 
@@ -81,17 +81,8 @@ class StatusWatch:
         failures = 0
         while not self._stopped.is_set():
             try:
-                if "revision" in self._answer:
-                    answer = self._http.get(
-                        "/get_engine_status",
-                        timeout=LONG_POLL_SECONDS + 10,
-                        revision=self._answer["revision"],
-                        wait_seconds=LONG_POLL_SECONDS,
-                    )
-                else:
-                    answer = self._http.get("/get_engine_status")
+                answer = self._ask(long_poll=True)
                 failures = 0
-                self._note(answer)
                 if "revision" not in answer:
                     self._stopped.wait(POLL_SECONDS)
             except (SwarmServerError, httpx.HTTPError, ValueError, RuntimeError) as error:
@@ -104,10 +95,30 @@ class StatusWatch:
                 self._first.set()
                 self._stopped.wait(min(RETRY_SECONDS, 0.1 * failures))
 
-    def _note(self, answer: dict[str, Any], status: str | None = None) -> None:
+    def _ask(self, *, long_poll: bool = False) -> dict[str, Any]:
+        """Ask the server and note its answer; a long poll waits for a change, where the server can."""
+        known = self._answer.get("revision")
+        if long_poll and known is not None:
+            answer = self._http.get(
+                "/get_engine_status",
+                timeout=LONG_POLL_SECONDS + 10,
+                revision=known,
+                wait_seconds=LONG_POLL_SECONDS,
+            )
+        else:
+            answer = self._http.get("/get_engine_status")
+        self._note(answer, known=known)
+        return answer
+
+    def _note(self, answer: dict[str, Any], status: str | None = None, *, known: int | None = None) -> None:
+        """Take an answer over; ``known`` is the revision that was known when it was asked for.
+
+        A server's revision only grows: an answer below ``known``, or without a revision, is another
+        server's, which took this one's place.
+        """
         status = status or str(answer.get("engine_status", CANNOT_CONNECT))
         with self._changed:
-            if answer.get("revision", 0) < self._answer.get("revision", 0) and answer:
+            if "revision" in answer and (known or 0) <= answer["revision"] < self._answer.get("revision", 0):
                 return  # an answer that was overtaken by a later one
             entered_sync = status == WEIGHT_SYNCING and self._status != WEIGHT_SYNCING
             self._status, self._answer = status, answer
