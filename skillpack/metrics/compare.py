@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from skillpack.metrics.output import check_name, json_safe
 from skillpack.metrics.plot import Curve, Panel, draw
 from skillpack.metrics.report import explained, number, table
 from skillpack.metrics.series import RunMetrics, unique_label
-from skillpack.metrics.stats import Aligned, align, config_differences
+from skillpack.metrics.stats import Aligned, align, config_differences, finite_or_none
 
 
 def compare_runs(runs: Sequence[RunMetrics]) -> tuple[dict[str, Any], list[Aligned]]:
@@ -53,7 +52,7 @@ def comparison_text(document: Mapping[str, Any]) -> str:
         lines.append(one["key"])
         rows = [{"run": label, **figures} for label, figures in one["runs"].items()]
         lines.append(table(rows, ("run", "last", "at", "min", "max")))
-        if one["mean"] is not None:
+        if one["at"] is not None:
             std = f" ± {number(one['std'])}" if one["std"] is not None else ""
             lines.append(
                 f"mean ± std at {document['x']} {number(one['at'])}, the last that all have: {number(one['mean'])}{std}"
@@ -125,8 +124,8 @@ def _key_document(one: Aligned) -> dict[str, Any]:
         "points": len(one.frame),
         "shared_points": len(shared),
         "at": None if place is None else float(place),
-        "mean": None if place is None else _finite(one.mean[place]),
-        "std": None if place is None else _finite(one.std[place]),
+        "mean": None if place is None else finite_or_none(one.mean[place]),
+        "std": None if place is None else finite_or_none(one.std[place]),
     }
 
 
@@ -140,7 +139,3 @@ def _ends(column: Any) -> dict[str, Any]:
         "min": float(known.min()),
         "max": float(known.max()),
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

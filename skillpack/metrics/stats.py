@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ def summarize(series: Series, best: Direction = "auto") -> dict[str, Any]:
 
     Statistics are over the finite values (std: of the population). ``slope`` is the least-squares
     slope per 1,000 steps. ``best`` is the maximum, for losses, errors, divergences and times the
-    minimum, or as told. A figure that cannot be had is None.
+    minimum, or as told. A figure that cannot be had, or is too large for a float, is None.
     """
     import numpy
 
@@ -45,19 +46,27 @@ def summarize(series: Series, best: Direction = "auto") -> dict[str, Any]:
     place = int(values.argmin() if least else values.argmax())
     spread = steps - steps.mean()
     squares = float((spread**2).sum())
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        mean, std = values.mean(), values.std()
+        slope = (spread * (values - mean)).sum() / squares * 1000 if squares else math.nan
     return {
         **figures,
         "first": float(values[0]),
         "last": float(values[-1]),
         "min": float(values.min()),
         "max": float(values.max()),
-        "mean": float(values.mean()),
-        "std": float(values.std()),
+        "mean": finite_or_none(mean),
+        "std": finite_or_none(std),
         "best": float(values[place]),
         "best_is": "min" if least else "max",
         "best_step": int(steps[place]),
-        "slope": float((spread * (values - values.mean())).sum() / squares * 1000) if squares else None,
+        "slope": finite_or_none(slope),
     }
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a figure as a plain float; None for NaN and infinities."""
+    return float(value) if math.isfinite(value) else None
 
 
 @dataclass
@@ -104,7 +113,8 @@ def align(runs: Sequence[RunMetrics], key: str) -> Aligned:
             index=grid,
         )
     frame.index.name = runs[0].x
-    return Aligned(key, frame, frame.mean(axis=1), frame.std(axis=1), frame.count(axis=1))
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        return Aligned(key, frame, frame.mean(axis=1), frame.std(axis=1), frame.count(axis=1))
 
 
 def config_differences(runs: Sequence[RunMetrics]) -> dict[str, list[Any]]:

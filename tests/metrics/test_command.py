@@ -126,6 +126,23 @@ def test_a_curve_without_a_finite_value_has_no_figures(tmp_path: Path) -> None:
     assert (figures["mean"], figures["best"], figures["best_is"]) == (None, None, None)
 
 
+def test_figures_that_overflow_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "console.log").write_text("step:1 - a/b:1e308 - c/d:1e200\nstep:2 - a/b:1.7e308 - c/d:-1e200\n")
+    log = str(tmp_path / "console.log")
+    code, document, errors = fetch_json(["summary", log])
+    assert (code, errors) == (0, "")
+    check(document, "summary")
+    large, wide = document["runs"][0]["keys"]
+    assert (large["max"], large["mean"], large["std"], large["slope"]) == (1.7e308, None, None, None)
+    assert (wide["mean"], wide["std"]) == (0.0, None)
+    _, out, errors = fetch(["summary", log])
+    assert errors == ""
+    assert "nan" not in out.splitlines()[2]
+    _, out, errors = fetch(["compare", log, log])
+    assert errors == ""
+    assert "mean ± std at step 2, the last that all have: -" in out
+
+
 def test_comparison_by_time_interpolates_within_each_run(server: FakeSwanLab) -> None:
     code, document, _ = fetch_json(
         ["compare", server.run_url(), server.run_url("live1234"), "--keys", "response_length", "--x", "relative"]
