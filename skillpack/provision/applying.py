@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -161,7 +162,7 @@ def _start_in_background(recipe: str, workdir: Path, as_json: bool) -> int:
         **report.progress(state),
         "state": "started",
         "pid": child.pid,
-        "ask": f"plan.py --status --workdir {workdir}",
+        "ask": f"plan.py --status --workdir {shlex.quote(str(workdir))}",
     }
     emit(document, as_json=as_json, text=f"started (pid {child.pid}), log {log}; ask: {document['ask']}")
     return YES

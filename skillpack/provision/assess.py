@@ -65,6 +65,7 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
     memories = [gpu["memory_mib"] for gpu in m["gpus"] if gpu["memory_mib"]]
     uses = [gpu["used_mib"] / gpu["memory_mib"] for gpu in m["gpus"] if gpu["used_mib"] and gpu["memory_mib"]]
     root = m["docker"]["root"] or ""
+    python = m["env"]["python"] if m["env"]["kind"] and m["env"]["python"] else context["s"]["python"]
     return {
         "cards": names_of(m["gpus"]),
         "asked_gpus": _cards_for(a.get("gpus", "all")),
@@ -78,7 +79,7 @@ def _summaries(context: Mapping[str, Any], *, here: bool) -> dict[str, Any]:
         "weights": examine(a["model_path"]) if here and a.get("model_path") else None,
         "keys": key_file(a.get("env_file", "")) if here else {"names": [], "open": False},
         "checkout_fault": _checkout_fault(Path(context["c"].get("checkout", ""))) if here else "",
-        "wheel_fault": _wheel_fault(a.get("flash_attn_wheel", ""), context["s"]["python"], here=here),
+        "wheel_fault": _wheel_fault(a.get("flash_attn_wheel", ""), python, here=here),
         "barred": _barred(_folders(context)) if here else [],
         "in_skill": [folder for folder in _folders(context) if inside_skill(Path(folder))] if here else [],
         "hub": context["c"].get("hub") or _hub(a, m),
@@ -113,7 +114,7 @@ def _wheel_fault(path: str, python: str, *, here: bool) -> str:
         return "is not named as a flash-attn wheel (flash_attn-VERSION-cp310-cp310-linux_x86_64.whl)"
     if here and not Path(path).is_file():
         return "is not there"
-    wanted = "cp" + python.replace(".", "")
+    wanted = "cp{}{}".format(*version_key(python))
     return "" if wanted in tags.group(1).split(".") else f"is for {tags.group(1)}, the environment gets {wanted}"
 
 
@@ -127,15 +128,15 @@ def _folders(context: Mapping[str, Any]) -> list[str]:
 
 
 def _barred(folders: Sequence[str]) -> list[str]:
-    """Return the folders that this user can neither write in nor make, each with the reason."""
-    found = []
+    """Return what keeps this user from making folders or writing in them, with the folders."""
+    kept: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         nearest = nearest_that_exists(folder)
         if not Path(nearest).is_dir():
-            found.append(f"{folder}: {nearest} is a file" if nearest != folder else f"{folder} is a file")
+            kept.setdefault(f"{nearest} is a file", []).append(folder)
         elif not os.access(nearest, os.W_OK | os.X_OK):
-            found.append(f"{folder}: no right to write in {nearest}")
-    return found
+            kept.setdefault(f"no right to write in {nearest}", []).append(folder)
+    return [f"{reason} (for {', '.join(names)})" for reason, names in kept.items()]
 
 
 def _hub(answers: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:

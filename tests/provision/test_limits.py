@@ -92,6 +92,14 @@ def test_python(asked: str, said: str, world: Build) -> None:
     assert said in judged(machine, python=asked)["python"][1]
 
 
+def test_a_wheel_has_to_fit_an_environment_that_exists(world: Build) -> None:
+    machine = world(profile("conda-h100x8"))
+    env = environment(machine.folder / "env", "conda-meta/history", version="3.12.1")
+    wheel = machine.folder / WHEEL.format("cp312")
+    wheel.touch()
+    assert judged(machine, env=str(env), flash_attn_wheel=str(wheel))["flash_attn"][0] == "ok"
+
+
 def test_venv_is_asked_of_the_python_that_is_taken(world: Build) -> None:
     data = profile("client-python-too-new")
     data["machine"]["said"] = {"python3.12 -I -c import ensurepip, venv": {"rc": 1}}
@@ -123,6 +131,13 @@ def test_revisions_have_folders_of_their_own(world: Build) -> None:
     assert (machine.workdir / "AgentJet-release-0.2/pyproject.toml").exists()
     checkout = folder(machine.folder / "checkout", **{"pyproject.toml": "[project]\nname = 'AgentJet'\n"})
     assert judged(machine, source=str(checkout), ref="v1")["checkout"][0] == "warn"
+
+
+def test_conda_is_not_fetched_for_an_environment_that_exists(world: Build) -> None:
+    machine = world(profile("conda-bare-no-conda"))
+    env = environment(machine.folder / "env", "conda-meta/history")
+    plan = survey("conda", {**machine.given, "env": str(env)}, machine.workdir).plan
+    assert "miniforge" not in [step.id for step in plan.steps]
 
 
 def test_conda_without_any_source_of_miniforge(world: Build) -> None:
