@@ -23,6 +23,7 @@ TOOLS = {
     "node": "nodejs",
     "npm": "npm",
     "chromium": "chromium",
+    "bwrap": "bubblewrap",
 }
 """Program that the tests use: the Debian package that brings it."""
 
