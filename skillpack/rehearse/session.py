@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillpack.rehearse.elsewhere import refuse_engines_of_others
 from skillpack.rehearse.observe import Watcher
 
 if TYPE_CHECKING:
@@ -82,19 +83,25 @@ def named_urls(script: Path) -> dict[int, str]:
 
 
 async def rehearse(plan: Plan, log: Path) -> Outcome:
-    """Run a rehearsal; the client's output goes to ``log``. The client is ended in any case."""
+    """Run a rehearsal; the client's output goes to ``log``. The client is ended in any case.
+
+    Raises BadInput, before the client is started, for one that would train somebody else's engine.
+    """
     with tempfile.TemporaryDirectory(prefix="rehearse-") as scratch_name:
         scratch = Path(scratch_name)
         changed = asyncio.Event()
         async with contextlib.AsyncExitStack() as stack:
             main = await stack.enter_async_context(_engine(plan, scratch / "main", 0, changed))
-            watchers, unanswered = [main], []
+            watchers, unanswered, answered = [main], [], list[int]()
             for port, url in ({} if plan.module else named_urls(Path(plan.target))).items():
                 try:
                     engine = _engine(plan, scratch / str(port), port, changed)
                     watchers.append(await stack.enter_async_context(engine))
+                    answered.append(port)
                 except OSError:
                     unanswered.append(url)
+            if not plan.module:
+                await asyncio.to_thread(refuse_engines_of_others, Path(plan.target), answered, plan.arguments)
             began = time.monotonic()
             client = await _start_client(plan, scratch, main.url, log)
             stacks: list[list[dict[str, Any]]] = []

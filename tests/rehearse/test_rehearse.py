@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from skillpack.runs.engine import ask_engine
 from tests.rehearse.conftest import HERE, SKILLS
 
 GOOD = sorted(path.name for path in (HERE / "clients").glob("*.py"))
@@ -117,6 +118,18 @@ def test_clients_that_never_get_to_train_are_told_why(rehearse, source, name, sa
     problems = done.report["problems"]
     assert name in [one["name"] for one in problems if one["severity"] == "error"]
     assert any(says in one["evidence"] for one in problems)
+
+
+def test_a_client_that_would_train_somebody_elses_engine_is_refused(rehearse, foreign_engine):
+    source = (
+        "from ajet.copilot.job import AgentJetJob\n"
+        "from ajet.tuner_lib.experimental.swarm_client import SwarmClient\n"
+        f"swarm = SwarmClient('{foreign_engine}')\n"
+        "swarm.auto_sync_train_config_and_start_engine(AgentJetJob(batch_size=2, num_repeat=2))\n"
+    )
+    done = rehearse(source)
+    assert (done.code, foreign_engine in done.errors) == (2, True), done.output + done.errors
+    assert ask_engine(foreign_engine).status == "ENGINE.OFFLINE"
 
 
 def test_a_client_that_stops_too_early_is_told_how_many_episodes_were_missing(rehearse):
