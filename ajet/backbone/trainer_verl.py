@@ -7,6 +7,7 @@ released AgentJet does; the update itself is the policy's (``ajet.backbone.polic
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -23,7 +24,7 @@ from ajet.tuner_lib.experimental.engine_status import ROLLING, WEIGHT_SYNCING
 from ajet.tuner_lib.experimental.episode import CompletedEpisode
 from ajet.tuner_lib.experimental.episode_pool import EpisodePool
 from ajet.utils.files import append_line
-from ajet.utils.tracking import METRICS, last_step, open_trackers
+from ajet.utils.tracking import METRICS, Tracker, last_step, open_trackers
 
 log = logging.getLogger(__name__)
 
@@ -71,42 +72,45 @@ class Trainer:
         Raises OSError if the run's files cannot be written, ValueError for another policy's state.
         """
         settings = self.settings
-        store = RunStore(settings.experiment_dir, settings.checkpoint_dir)
-        trackers = open_trackers(
-            settings.loggers,
-            settings.experiment_dir,
-            settings.project_name,
-            settings.experiment_name,
-            settings.train_lines,
-        )
+        with contextlib.ExitStack() as files:
+            store = RunStore(settings.experiment_dir, settings.checkpoint_dir)
+            files.callback(store.close)
+            trackers = open_trackers(
+                settings.loggers,
+                settings.experiment_dir,
+                settings.project_name,
+                settings.experiment_name,
+                settings.train_lines,
+            )
+            for tracker in trackers:
+                files.callback(tracker.close)
+            await self._fit(store, trackers)
+
+    async def _fit(self, store: RunStore, trackers: list[Tracker]) -> None:
+        settings = self.settings
 
         def tell(step: int, metrics: dict[str, float]) -> None:
             self.history.append(metrics)
             for tracker in trackers:
                 tracker.log(step, metrics)
 
-        try:
-            state = store.load()
-            if state.metrics and last_step(settings.experiment_dir / METRICS) < state.step:
-                tell(state.step, state.metrics)  # the engine died between the end of the step and its metrics
-            if state.policy is not None:
-                self.policy.load(state.policy)
-                log.info("resumed behind step %d with %d episodes of the next", state.step, len(state.episodes))
-            if self.validation and (self.validation.only or (self.validation.before_train and state.step == 0)):
-                tell(state.step, await self._validate(state.step))
-                if self.validation.only:
-                    return
-            kept = state.episodes
-            for step in range(state.step + 1, settings.total_steps + 1):
-                metrics = await self._step(step, store, kept)
-                kept = []
-                if self.validation and self.validation.due(step, settings.total_steps):
-                    metrics = {**await self._validate(step), **metrics}
-                tell(step, metrics)
-        finally:
-            for tracker in trackers:
-                tracker.close()
-            store.close()
+        state = store.load()
+        if state.metrics and last_step(settings.experiment_dir / METRICS) < state.step:
+            tell(state.step, state.metrics)  # the engine died between the end of the step and its metrics
+        if state.policy is not None:
+            self.policy.load(state.policy)
+            log.info("resumed behind step %d with %d episodes of the next", state.step, len(state.episodes))
+        if self.validation and (self.validation.only or (self.validation.before_train and state.step == 0)):
+            tell(state.step, await self._validate(state.step))
+            if self.validation.only:
+                return
+        kept = state.episodes
+        for step in range(state.step + 1, settings.total_steps + 1):
+            metrics = await self._step(step, store, kept)
+            kept = []
+            if self.validation and self.validation.due(step, settings.total_steps):
+                metrics = {**await self._validate(step), **metrics}
+            tell(step, metrics)
 
     async def _rollout_swarm(self, collection: Collection, on_completed: Callable[[CompletedEpisode], None]) -> None:
         await rollout_swarm(self.pool, collection, self.settings.cap, on_completed)

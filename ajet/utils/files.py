@@ -57,7 +57,7 @@ def append_line(path: Path, line: str) -> None:
 
 
 def lock_file(path: Path) -> IO[str] | None:
-    """Lock ``path`` for this process; return the open file, or None if another process holds it."""
+    """Lock ``path`` for this process; return the open file, or None if another process holds it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = path.open("a+", encoding="utf-8")
     try:
@@ -65,4 +65,7 @@ def lock_file(path: Path) -> IO[str] | None:
     except BlockingIOError:
         stream.close()
         return None
+    except OSError:
+        stream.close()
+        raise
     return stream

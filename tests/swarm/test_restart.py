@@ -6,14 +6,16 @@ import asyncio
 import shutil
 import signal
 import threading
+from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from ajet.schema.task import Task, WorkflowOutput
 from ajet.tuner_lib.experimental.engine import Engine, EngineOptions
-from ajet.tuner_lib.experimental.engine_status import OFFLINE
-from ajet.tuner_lib.experimental.episode_pool import EpisodePool
+from ajet.tuner_lib.experimental.engine_status import BOOTING, OFFLINE
+from ajet.tuner_lib.experimental.episode_pool import EpisodePool, Refused
 from ajet.tuner_lib.experimental.swarm_client import SwarmClient
 from tests.swarm.conftest import job
 
@@ -107,6 +109,47 @@ def test_a_run_that_cannot_begin_again_is_told_in_the_status(tmp_path):
     engine = asyncio.run(restart_without_folder())
     assert engine.pool.status.current == OFFLINE
     assert "saved_experiments" in str(engine.pool.status.detail)
+
+
+def test_a_start_that_fails_leaves_the_folder_free(tmp_path):
+    script = tmp_path / "replies.yaml"
+    script.write_text("default: yes\n")
+    backup = tmp_path / "saved_experiments" / "held" / "yaml_backup.yaml"
+    backup.mkdir(parents=True)
+
+    async def start_thrice() -> None:
+        engine = Engine(EpisodePool(), EngineOptions(policy=f"script {script}", base_dir=tmp_path))
+        engine.sync_config(job("held"))
+        with pytest.raises(OSError, match="yaml_backup") as _unwritable:  # its frames keep what they have not closed
+            engine.start()
+        backup.rmdir()
+        script.unlink()
+        with pytest.raises(Refused, match=r"replies\.yaml") as _without_policy:
+            engine.start()
+        assert engine.pool.status.current == OFFLINE
+        script.write_text("default: yes\n")
+        engine.start()
+        await engine.restart()
+        assert engine.pool.status.current == BOOTING
+        await engine.stop()
+
+    asyncio.run(start_thrice())
+
+
+def test_a_run_whose_metrics_cannot_be_written_closes_its_journal(tmp_path):
+    (tmp_path / "saved_experiments" / "closed" / "metrics.jsonl").mkdir(parents=True)
+
+    async def run_to_its_failure() -> Engine:
+        engine = Engine(EpisodePool(), EngineOptions(base_dir=tmp_path))
+        engine.sync_config(job("closed"))
+        engine.start()
+        await engine.wait()
+        return engine
+
+    engine = asyncio.run(run_to_its_failure())
+    assert isinstance(engine.failure, IsADirectoryError)
+    opened = [Path(one.path).name for one in psutil.Process().open_files()]
+    assert not {"journal.jsonl", "engine.lock"} & set(opened)
 
 
 def test_an_end_that_nobody_answered_may_be_sent_again(start_engine, monkeypatch):

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ajet.backbone.policies import make_policy
 from ajet.backbone.settings import RunSettings, read_settings
@@ -54,7 +54,7 @@ class Engine:
         self.model_path: str | None = None
         self.settings: RunSettings | None = None
         self.trainer: Trainer | None = None
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.run_id: str | None = None
         self._relaunch: Callable[[], None] | None = None
         self._restarting = False
@@ -107,35 +107,42 @@ class Engine:
     ) -> None:
         """Begin the run of these settings; without ``rollout`` swarm clients bring the episodes.
 
-        Raises Refused if another engine trains in the same experiment folder, OSError if it cannot be written.
+        Raises Refused if another engine trains in the same experiment folder or the policy cannot be made,
+        OSError if the folder cannot be written; then nothing is held.
         """
         lock = lock_file(settings.experiment_dir / "engine.lock")
         if lock is None:
             raise Refused(200, f"Another engine trains in {settings.experiment_dir}; choose another experiment_name")
-        replace_file(settings.experiment_dir / "yaml_backup.yaml", config_text)
+        with contextlib.ExitStack() as held:
+            held.enter_context(lock)
+            replace_file(settings.experiment_dir / "yaml_backup.yaml", config_text)
+            try:
+                policy = make_policy(self.options.policy, seed=self.options.seed)
+            except ValueError as error:
+                raise Refused(200, f"The policy cannot be made: {error}") from None
+            trainer = Trainer(self.pool, policy, settings, rollout, validation)
+            held.pop_all()
         self.settings = settings
         self.failure = None
         self.run_id = uuid.uuid4().hex
-        self.policy = make_policy(self.options.policy, seed=self.options.seed)
-        self.trainer = Trainer(self.pool, self.policy, settings, rollout, validation)
+        self.policy = policy
+        self.trainer = trainer
         self._relaunch = lambda: self.launch(settings, config_text, rollout, validation)
         self.pool.status.set(BOOTING)
-        self._task = asyncio.create_task(self._run(self.trainer, lock))
+        self._task = asyncio.create_task(trainer.fit())
+        # a callback, for a task that is cancelled before its first step runs none of its own code
+        self._task.add_done_callback(lambda task: self._ended(task, settings, lock))
 
-    async def _run(self, trainer: Trainer, lock: contextlib.AbstractContextManager) -> None:
-        detail = "stopped"
-        try:
-            with lock:
-                await trainer.fit()
-            detail = f"finished after step {trainer.settings.total_steps}"
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            log.exception("the training run failed")
+    def _ended(self, task: asyncio.Task[None], settings: RunSettings, lock: IO[str]) -> None:
+        lock.close()
+        detail = f"finished after step {settings.total_steps}"
+        if task.cancelled():
+            detail = "stopped"
+        elif (error := task.exception()) is not None:
+            log.error("the training run failed", exc_info=error)
             self.failure = error
             detail = f"failed: {type(error).__name__}: {error}"
-        finally:
-            self.pool.status.set(BOOTING if self._restarting else OFFLINE, detail=detail)
+        self.pool.status.set(BOOTING if self._restarting else OFFLINE, detail=detail)
 
     def sync_early(self) -> None:
         """End the open step with what it has: clients see their step cut short, as when others fill the batch."""
@@ -154,8 +161,7 @@ class Engine:
         self._restarting = True
         try:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await self.wait()
         finally:
             self._restarting = False
         if self._relaunch is None:  # stop() came meanwhile
@@ -173,14 +179,13 @@ class Engine:
         self._relaunch = None
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await self.wait()
             self._task = None
         if self.pool.status.current != OFFLINE:
             self.pool.status.set(OFFLINE, detail="stopped")
 
     async def wait(self) -> None:
-        """Return when the run has ended by itself."""
+        """Return when the run has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
