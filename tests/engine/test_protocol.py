@@ -274,6 +274,26 @@ def test_tools_whose_parameters_are_no_schema_are_refused(start_engine, paramete
     assert said in answer.json()["error"]["message"]
 
 
+NO_SCHEMA = {"type": "object", "properties": 5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {"messages": [], "tools": [{"name": "f", "input_schema": NO_SCHEMA}]}),
+        ("/v1/messages/count_tokens", {"messages": [], "tools": [{"name": "f", "input_schema": NO_SCHEMA}]}),
+        ("/v1/responses", {"input": "x", "tools": [{"type": "function", "name": "f", "parameters": NO_SCHEMA}]}),
+    ],
+)
+def test_every_api_refuses_a_bad_tool_in_its_own_words(start_engine, path, body):
+    engine = start_engine(job())
+    answer = engine.post(path, body, headers={"authorization": f"Bearer {engine.claim()['openai_api_key']}"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert "a tool is" in answer.json()["error"]["message"]
+    assert answer.json().get("type") == ("error" if "messages" in path else None)
+
+
 def test_a_named_tool_that_is_no_object_is_refused(start_engine):
     engine = start_engine(job())
     answer = engine.chat(engine.claim()["openai_api_key"], tool_choice={"type": "function", "function": 5})

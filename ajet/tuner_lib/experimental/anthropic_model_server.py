@@ -16,7 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from ajet.backbone.policies.base import ChatRequest, count_tokens, tokenize
 from ajet.tuner_lib.experimental.asgi import HttpError, Request, Response, json_response
 from ajet.tuner_lib.experimental.episode_pool import Refused
-from ajet.tuner_lib.experimental.oai_model_server import EVENT_STREAM, ChatServer, RunningCall, bearer, parse, sse
+from ajet.tuner_lib.experimental.oai_model_server import (
+    EVENT_STREAM,
+    ChatServer,
+    RunningCall,
+    bearer,
+    chat_request,
+    parse,
+    sse,
+)
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
@@ -72,7 +80,7 @@ class MessagesServer:
 
 
 def to_chat(body: MessagesRequest) -> ChatRequest:
-    """Return the same request in the form of the OpenAI API. Raises HttpError (400) for blocks that are no objects."""
+    """Return the same request in the form of the OpenAI API. Raises HttpError (400) for bad blocks and bad tools."""
     messages: list[dict[str, Any]] = []
     if body.system:
         messages.append({"role": "system", "content": _blocks_text(body.system)})
@@ -89,7 +97,7 @@ def to_chat(body: MessagesRequest) -> ChatRequest:
         }
         for tool in body.tools or []
     ]
-    return ChatRequest(
+    return chat_request(
         messages=messages,
         model=body.model,
         tools=tools or None,

@@ -176,9 +176,21 @@ def parse(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "body"
-        raise openai_error(400, f"Invalid request: {where}: {first['msg']}") from None
+        raise _invalid_request(error) from None
+
+
+def chat_request(**fields: Any) -> ChatRequest:
+    """Return the chat request that a request of another API amounts to; raise the 400 as ``parse`` does."""
+    try:
+        return ChatRequest(**fields)
+    except ValidationError as error:
+        raise _invalid_request(error) from None
+
+
+def _invalid_request(error: ValidationError) -> HttpError:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or "body"
+    return openai_error(400, f"Invalid request: {where}: {first['msg']}")
 
 
 def bearer(request: Request) -> str:

@@ -22,6 +22,7 @@ from ajet.tuner_lib.experimental.oai_model_server import (
     ChatServer,
     RunningCall,
     bearer,
+    chat_request,
     openai_error,
     parse,
     sse,
@@ -101,7 +102,7 @@ def to_chat(body: ResponsesRequest, history: list[dict[str, Any]]) -> ChatReques
     choice = body.tool_choice
     if isinstance(choice, dict):
         choice = {"type": "function", "function": {"name": choice.get("name", "")}}
-    return ChatRequest(
+    return chat_request(
         messages=messages,
         model=body.model,
         tools=tools or None,
