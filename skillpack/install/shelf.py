@@ -65,7 +65,7 @@ def look(folder: Path, name: str) -> Found:
     modes = set(known.executable) ^ set(tree.executables(path)) if known.executable is not None else set()
     edits = sorted(changed | modes)
     return Found(
-        path, "copy", known, tuple(edits), why=f"edited since it was installed: {', '.join(edits)}" if edits else ""
+        path, "copy", known, tuple(edits), why=f"edited since it was installed: {tree.listed(edits)}" if edits else ""
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from skillpack.script import BadInput
 
 PASSED_OVER = frozenset({"__pycache__", ".DS_Store", ".git", RECORD})
 DIFF_LINES = 40
+FILES_TOLD = 10
+"""Files that are named one by one."""
 
 
 def files(skill: Path) -> Iterator[Path]:
@@ -70,9 +72,14 @@ def copy(skill: Path, target: Path) -> None:
 
 
 def diff(old: Path, new: Path) -> str:
-    """Return how the files of ``new`` differ from those of ``old``: a unified diff, cut to ``DIFF_LINES`` lines."""
-    lines: list[str] = []
-    for name in sorted({file.as_posix() for root in (old, new) for file in files(root)}):
+    """Return how the files of ``new`` differ from those of ``old``: a unified diff, cut to ``DIFF_LINES`` lines.
+
+    Many files of ``old`` alone are named, not shown: somebody made an environment there.
+    """
+    mine, theirs = ({file.as_posix() for file in files(root)} for root in (old, new))
+    added = sorted(mine - theirs)
+    lines = [] if len(added) <= FILES_TOLD else [f"only in {old}: {listed(added)}"]
+    for name in sorted(theirs if lines else mine | theirs):
         before, after = _lines(old / name), _lines(new / name)
         if before != after:
             lines += unified_diff(before or [], after or [], str(old / name), str(new / name), n=1, lineterm="")
@@ -84,6 +91,12 @@ def diff(old: Path, new: Path) -> str:
     if len(lines) > DIFF_LINES:
         lines = [*lines[:DIFF_LINES], f"… {len(lines) - DIFF_LINES} more lines; all of them: diff -r {old} {new}"]
     return "\n".join(lines)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as words: the first ``FILES_TOLD``, and how many more there are."""
+    more = len(names) - FILES_TOLD
+    return ", ".join(names[:FILES_TOLD]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _lines(path: Path) -> list[str] | None:

@@ -108,6 +108,18 @@ def delete(path: Path) -> None:
     path.unlink()
 
 
+def test_an_environment_made_in_a_skill_is_told_in_a_few_lines(run: Run, home: Path, skill: Path) -> None:
+    run("install", skill, "--agent", "codex")
+    venv = home / ".agents" / "skills" / skill.name / "venv"
+    venv.mkdir()
+    for number in range(2000):
+        (venv / f"module{number}.py").write_text("x = 1\n" * 50)
+    answer = run("uninstall", skill.name, "--agent", "codex")
+    assert answer.code == 1
+    assert "and 1,990 more" in answer.stdout
+    assert len(answer.stdout) < 3000
+
+
 @pytest.mark.parametrize("change", [edit, add, delete])
 @pytest.mark.parametrize("command", ["install", "update", "uninstall"])
 def test_an_edited_skill_is_refused_with_its_diff(run: Run, home: Path, skill: Path, change, command: str) -> None:
