@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -50,8 +51,10 @@ class Seen:
 
 @dataclass
 class Health:
-    """What was found: per client its program and skills, what is wrong, and what is worth knowing."""
+    """What was found: the pack that looks, per client its program and skills, what is wrong or worth knowing."""
 
+    version: str = __version__
+    interpreter: str = sys.executable
     clients: list[dict[str, Any]] = field(default_factory=list)
     problems: list[dict[str, str]] = field(default_factory=list)
     notes: list[dict[str, str]] = field(default_factory=list)
@@ -290,7 +293,7 @@ def _check_programs(health: Health) -> None:
 
 
 def _text(health: Health) -> str:
-    lines = []
+    lines = [f"this pack: {health.version} under {health.interpreter}"]
     for entry in health.clients:
         lines.append(f"{entry['title']} ({entry['program'] or 'not on PATH'})")
         for skill in entry["skills"]:
