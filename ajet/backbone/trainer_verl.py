@@ -72,7 +72,8 @@ class Trainer:
         Raises OSError if the run's files cannot be written, ValueError for another policy's state.
         """
         settings = self.settings
-        with contextlib.ExitStack() as files:
+        async with contextlib.AsyncExitStack() as files:
+            files.push_async_callback(self.policy.close)
             store = RunStore(settings.experiment_dir, settings.checkpoint_dir)
             files.callback(store.close)
             trackers = open_trackers(

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import httpx
+import psutil
 import pytest
 
 from ajet.backbone.policies import make_policy
@@ -105,6 +106,26 @@ def test_proxy_answers_with_the_other_models_words(start_engine, monkeypatch):
         other.stop()
 
 
+def test_a_proxy_closes_its_connections_with_the_run_and_opens_new_ones_for_the_next(start_engine, monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeptConnection) as other:
+        threading.Thread(target=other.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("AJET_PROXY_MODEL", "some-model")
+        engine = start_engine(job("proxied"), "--policy", "proxy", f"http://127.0.0.1:{other.server_port}")
+
+        def connections() -> list[str]:
+            found = psutil.Process(engine.process.pid).net_connections()
+            return [one.status for one in found if one.raddr and one.raddr.port == other.server_port]
+
+        for _ in range(2):
+            engine.wait_for(lambda status: status["engine_status"] == "ENGINE.ROLLING")
+            assert engine.chat(engine.claim()["openai_api_key"]).status_code == 200
+            assert connections() == ["ESTABLISHED"]
+            engine.post("/stop_engine")
+            assert "ESTABLISHED" not in connections()
+            assert engine.post("/start_engine").json()["success"]
+        other.shutdown()
+
+
 def test_a_proxy_that_does_not_answer_is_a_502(start_engine):
     engine = start_engine(job(), "--policy", "proxy", "http://127.0.0.1:9")
     answer = engine.chat(engine.claim()["openai_api_key"])
@@ -150,6 +171,12 @@ class ObjectToolCall(BrokenToolCall):
     """A model whose server sends the arguments of a tool call as an object, not as text."""
 
     arguments: ClassVar[object] = {"a": 3}
+
+
+class KeptConnection(ObjectToolCall):
+    """A model whose server keeps connections open."""
+
+    protocol_version = "HTTP/1.1"
 
 
 def test_arguments_that_a_model_sends_as_an_object_become_text(start_engine, monkeypatch):

@@ -142,3 +142,6 @@ class Policy(Protocol):
 
     def load(self, state: dict[str, Any]) -> None:
         """Take over what ``state`` returned. Raises ValueError if it is another policy's."""
+
+    async def close(self) -> None:
+        """Let go of connections at the end of a run; the policy may be asked again."""

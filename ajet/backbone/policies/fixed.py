@@ -24,3 +24,6 @@ class FixedPolicy:
 
     def load(self, state: dict[str, Any]) -> None:
         """Take over nothing."""
+
+    async def close(self) -> None:
+        """Close nothing: such a policy holds no connections."""

@@ -143,6 +143,9 @@ class LearningPolicy:
             raise ValueError(f"the checkpoint is of policy {state.get('policy')!r}, not {self.name!r}")
         self._weights = {context: dict(table) for context, table in state["weights"].items()}
 
+    async def close(self) -> None:
+        """Close nothing: this policy holds no connections."""
+
 
 def group_advantages(episodes: list[CompletedEpisode], epsilon: float = 1e-6) -> list[float]:
     """Return each episode's ``(reward - group mean) / (group std + epsilon)``; 0 in a group of one.

@@ -63,6 +63,12 @@ class ProxyPolicy(FixedPolicy):
         except (AttributeError, KeyError, IndexError, TypeError) as error:
             raise PolicyUnavailable(f"{self.url} answered no chat completion ({error!r})", 502) from None
 
+    async def close(self) -> None:
+        """Close the connections to the other server; a later call opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
     async def _model_name(self) -> str:
         if not self._model:
             listed = await self._ask("GET", "/models")
