@@ -6,6 +6,7 @@ The docstring of each test says the fault. Those that other files test are liste
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -410,3 +411,18 @@ def test_an_engine_outside_may_use_the_server_with_every_status(start_engine):
     assert not again["success"], "an episode that was registered twice is there once"
     engine.post("/update_engine_status", {"engine_status": "ENGINE.WEIGHT_SYNCING"})
     assert engine.post("/get_episode_buffer").json() == {"buffer": []}
+
+
+def test_the_log_of_a_server_that_a_client_starts_follows_no_link_that_was_laid_for_it(tmp_path, monkeypatch):
+    """It had the same name in /tmp for everybody."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        (tmp_path / "precious").write_text("weeks of work")
+        (tmp_path / f"ajet_swarm_{port}.log").symlink_to("precious")
+        with pytest.raises(RuntimeError, match="did not start") as refused:
+            SwarmClient(f"http://127.0.0.1:{port}", auto_start_swarm_server=True)
+    assert (tmp_path / "precious").read_text() == "weeks of work"
+    log = Path(str(refused.value).rpartition("see ")[2])
+    assert str(port) in log.read_text()

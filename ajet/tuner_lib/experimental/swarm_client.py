@@ -526,9 +526,9 @@ def _start_server(server_url: str, seconds: float = 60.0) -> None:
         )
     if _is_healthy(server_url):
         return
-    path = Path(tempfile.gettempdir()) / f"ajet_swarm_{parts.port}.log"
     command = [sys.executable, "-I", "-m", "ajet.swarm_cli", "start", "--swarm-port", str(parts.port)]
-    with path.open("w", encoding="utf-8") as output:
+    # a name that nobody can foresee, and lay a link at, in a folder that everybody can write to
+    with tempfile.NamedTemporaryFile(prefix=f"ajet_swarm_{parts.port}_", suffix=".log", delete=False) as output:
         server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -536,7 +536,7 @@ def _start_server(server_url: str, seconds: float = 60.0) -> None:
     while not _is_healthy(server_url):
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
-            raise RuntimeError(f"the swarm server did not start: {' '.join(command)}; see {path}")
+            raise RuntimeError(f"the swarm server did not start: {' '.join(command)}; see {output.name}")
         pause(0.05)
 
 
