@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +29,7 @@ RUNNER = Path(__file__).with_name("runner.py")
 LOOPBACK_URL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?::(\d{2,5}))?")
 NO_PROXY = ("NO_PROXY", "no_proxy")
 STOP_SECONDS = 5.0
+STACKS_SECONDS = 10.0
 START_PATIENCE = 3
 """How many times the patience a client may take until it first asks a server for anything: imports, data sets."""
 
@@ -103,17 +105,18 @@ async def rehearse(plan: Plan, log: Path) -> Outcome:
             if not plan.module:
                 await asyncio.to_thread(refuse_engines_of_others, Path(plan.target), answered, plan.arguments)
             began = time.monotonic()
-            client = await _start_client(plan, scratch, main.url, log)
+            client = _start_client(plan, scratch, main.url, log)
+            exited = asyncio.ensure_future(asyncio.to_thread(_wait_for_end, client))
             stacks: list[list[dict[str, Any]]] = []
             try:
-                because = await _watch(plan, client, watchers, changed)
+                because = await _watch(plan, exited, watchers, changed)
                 stopped_at = time.time()
                 for watcher in watchers:
                     watcher.stop()
-                if because in ("stuck", "timeout"):
+                if because in ("stuck", "timeout") and not exited.done():
                     stacks = await _stacks(client, scratch / "stacks", _roots(plan))
             finally:
-                exit_code = await _end_client(client)
+                exit_code = await _end_client(client, exited)
             exceptions = [one for one in _events(scratch / "events") if one["time"] <= stopped_at]
             return Outcome(
                 plan=plan,
@@ -163,7 +166,7 @@ def _options(plan: Plan, folder: Path) -> EngineOptions:
     )
 
 
-async def _start_client(plan: Plan, scratch: Path, url: str, log: Path) -> asyncio.subprocess.Process:
+def _start_client(plan: Plan, scratch: Path, url: str, log: Path) -> subprocess.Popen[bytes]:
     import ajet
 
     shim = scratch / "shim"
@@ -181,49 +184,40 @@ async def _start_client(plan: Plan, scratch: Path, url: str, log: Path) -> async
         environment["AJET_DUMMY_DATA"] = "1"
     arguments = [scratch / "events", scratch / "stacks", shim, "module" if plan.module else "path", plan.target]
     with log.open("wb") as output:
-        return await asyncio.create_subprocess_exec(
-            plan.python,
-            str(RUNNER),
-            *map(str, arguments),
-            *plan.arguments,
-            stdin=asyncio.subprocess.DEVNULL,
+        return subprocess.Popen(
+            [plan.python, str(RUNNER), *map(str, arguments), *plan.arguments],
+            stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
         )
 
 
-async def _watch(
-    plan: Plan, client: asyncio.subprocess.Process, watchers: list[Watcher], changed: asyncio.Event
-) -> str:
+async def _watch(plan: Plan, exited: asyncio.Future[Any], watchers: list[Watcher], changed: asyncio.Event) -> str:
     """Return why the rehearsal is over, as soon as it is."""
     deadline = time.monotonic() + plan.timeout
-    exited = asyncio.create_task(client.wait())
-    try:
-        while True:
-            changed.clear()
-            used = [one for one in watchers if one.used]
-            if used and all(one.updates >= plan.steps for one in used):
-                return "steps"
-            if exited.done():
-                return "exit"
-            if any(_hopeless(one) for one in used):
-                return "surplus"
-            now = time.monotonic()
-            patience = plan.patience if used else START_PATIENCE * plan.patience
-            quiet_until = max(one.last_event for one in watchers) + patience
-            if now >= deadline:
-                return "timeout"
-            if now >= quiet_until:
-                return "stuck"
-            waiter = asyncio.create_task(changed.wait())
-            await asyncio.wait(
-                {exited, waiter}, timeout=min(deadline, quiet_until) - now, return_when=asyncio.FIRST_COMPLETED
-            )
-            waiter.cancel()
-    finally:
-        exited.cancel()
+    while True:
+        changed.clear()
+        used = [one for one in watchers if one.used]
+        if used and all(one.updates >= plan.steps for one in used):
+            return "steps"
+        if exited.done():
+            return "exit"
+        if any(_hopeless(one) for one in used):
+            return "surplus"
+        now = time.monotonic()
+        patience = plan.patience if used else START_PATIENCE * plan.patience
+        quiet_until = max(one.last_event for one in watchers) + patience
+        if now >= deadline:
+            return "timeout"
+        if now >= quiet_until:
+            return "stuck"
+        waiter = asyncio.create_task(changed.wait())
+        await asyncio.wait(
+            {exited, waiter}, timeout=min(deadline, quiet_until) - now, return_when=asyncio.FIRST_COMPLETED
+        )
+        waiter.cancel()
 
 
 def _hopeless(watcher: Watcher) -> bool:
@@ -241,17 +235,25 @@ def _hopeless(watcher: Watcher) -> bool:
     return len(trainer.collection) > SURPLUS * settings.train_batch_size * settings.num_repeat + settings.cap
 
 
-async def _end_client(client: asyncio.subprocess.Process) -> int | None:
+def _wait_for_end(client: subprocess.Popen[bytes]) -> None:
+    """Return when the client has ended, and leave it a zombie: while it is one, nobody else gets its number."""
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, client.pid, os.WEXITED | os.WNOWAIT)
+    else:  # macOS before Python 3.13
+        client.wait()
+
+
+async def _end_client(client: subprocess.Popen[bytes], exited: asyncio.Future[Any]) -> int:
     """End the client and all that it started; return its exit code."""
-    if client.returncode is None:
+    if not exited.done():
         _signal(client, signal.SIGTERM)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(client.wait(), STOP_SECONDS)
+        await asyncio.wait([exited], timeout=STOP_SECONDS)
     _signal(client, signal.SIGKILL)
-    return await client.wait()
+    await exited
+    return client.wait()
 
 
-def _signal(client: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _signal(client: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(client.pid, number)
 
@@ -270,16 +272,16 @@ def _roots(plan: Plan) -> list[str]:
 FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$')
 
 
-async def _stacks(client: asyncio.subprocess.Process, path: Path, roots: list[str]) -> list[list[dict[str, Any]]]:
+async def _stacks(client: subprocess.Popen[bytes], path: Path, roots: list[str]) -> list[list[dict[str, Any]]]:
     """Return the stacks of the client's threads that are in its own code, innermost frame first."""
-    if client.returncode is not None:
-        return []
     with contextlib.suppress(ProcessLookupError):
-        client.send_signal(signal.SIGUSR1)
-    deadline = time.monotonic() + 2.0
-    while time.monotonic() < deadline and not (path.exists() and path.stat().st_size):
-        await asyncio.sleep(0.02)  # another process writes the file; there is nothing to wait on
-    await asyncio.sleep(0.05)
+        os.kill(client.pid, signal.SIGUSR1)
+    deadline = time.monotonic() + STACKS_SECONDS
+    size = 0
+    # another process writes the file, in one go: there is nothing to wait on, and no end but that it grows no more
+    while time.monotonic() < deadline and (not size or path.stat().st_size > size):
+        size = path.stat().st_size if path.exists() else 0
+        await asyncio.sleep(0.05)
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     stacks: list[list[dict[str, Any]]] = []
     for block in re.split(r"^(?:Current thread|Thread) .*$", text, flags=re.MULTILINE):

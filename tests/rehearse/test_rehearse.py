@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from skillpack.rehearse.session import Plan
+from skillpack.rehearse.session import rehearse as rehearse_plan
 from skillpack.runs.engine import ask_engine
 from tests.rehearse.conftest import HERE, SKILLS
 
@@ -236,6 +239,20 @@ def test_nothing_of_the_client_outlives_the_rehearsal(rehearse, tmp_path):
     deadline = time.monotonic() + 10
     while runs(child):
         assert time.monotonic() < deadline
+
+
+def test_the_clients_group_is_ended_while_its_number_is_its_own(tmp_path, monkeypatch):
+    (tmp_path / "client.py").write_text("print('done')\n")
+    told = []
+
+    def killpg(group: int, number: int) -> None:
+        told.append(Path(f"/proc/{group}/stat").exists())
+
+    monkeypatch.setattr("skillpack.rehearse.session.os.killpg", killpg)
+    outcome = asyncio.run(rehearse_plan(Plan(str(tmp_path / "client.py")), tmp_path / "client.log"))
+    assert (outcome.stopped_because, outcome.exit_code) == ("exit", 0)
+    assert told
+    assert all(told)
 
 
 def runs(pid: int) -> bool:
