@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from skillpack.validate.checks.pack import Pack
-from skillpack.validate.problems import SkillReport, problem
+from skillpack.validate.problems import GRAVE, Problem, SkillReport, left_out, problem
 
 if TYPE_CHECKING:
     from skillpack.validate.evals import CaseResult
@@ -30,7 +30,8 @@ class Outcome(Collection[SkillReport]):
         self.with_scripts: list[tuple[int, Path]] = []
         """Index and folder of the skills that have scripts."""
         self._count = 0
-        self._failed: dict[str, int] = {}
+        self._failing: dict[str, set[int]] = {severity: set() for severity in GRAVE}
+        self._ignored: dict[int, frozenset[str]] = {}
         self.widest = 0
         """Characters of the longest name."""
         for report in reports:
@@ -38,6 +39,11 @@ class Outcome(Collection[SkillReport]):
             if report.has_scripts:
                 self.with_scripts.append((self._count, report.path))
             pickle.dump(report, self._file, pickle.HIGHEST_PROTOCOL)
+            if report.ignored:
+                self._ignored[self._count] = report.ignored
+            for severity, failing in self._failing.items():
+                if report.failed(severity):
+                    failing.add(self._count)
             self._count += 1
             self.widest = max(self.widest, len(report.name))
         self._later = self._pack.problems()
@@ -63,19 +69,23 @@ class Outcome(Collection[SkillReport]):
         if index in self._pack.shadowed:
             report.clients["npx-skills"].reject("duplicate-name", "offers the first skill of a name and folder only")
         report.scripts = self._scripts.get(index, [])
-        for result in report.scripts:
-            if not result.ok:
-                found = problem("script-case", f"{result.case}: {result.why}", file=result.file, line=result.line)
-                run_it = f"Run it yourself, in the skill's folder: {result.command}" if result.command else ""
-                report.add(found, mend=run_it or "Write it as docs/evals.md of this pack says.")
-            if result.advice:
-                report.add(problem("script-help", result.advice, file=result.file, line=result.line))
+        for found, mend in _script_problems(report.scripts):
+            report.add(found, mend=mend)
 
     def failed(self, fail_on: str) -> int:
         """Return how many skills have a problem as grave as ``fail_on``."""
-        if fail_on not in self._failed:
-            self._failed[fail_on] = sum(report.failed(fail_on) for report in self)
-        return self._failed[fail_on]
+        found_later = {index: list(found) for index, found in self._later.items()}
+        for index, results in self._scripts.items():
+            found_later.setdefault(index, []).extend(found for found, _ in _script_problems(results))
+        later = {
+            index
+            for index, found in found_later.items()
+            if any(
+                one.severity in GRAVE[fail_on] and not left_out(one.rule, self._ignored.get(index, frozenset()))
+                for one in found
+            )
+        }
+        return len(self._failing[fail_on] | later)
 
     def run_scripts(self, python: Path | None) -> None:
         """Run the scripts of the skills that have any: their help for the commands of SKILL.md, and their cases."""
@@ -85,7 +95,6 @@ class Outcome(Collection[SkillReport]):
         for index, path in self.with_scripts:
             self._later.setdefault(index, []).extend(check_helps(path, python, os.cpu_count() or 1))
         results = run_scripts([path for _, path in self.with_scripts], python=python)
-        self._failed.clear()
         self._scripts = {index: results[path] for index, path in self.with_scripts if path in results}
 
     def close(self) -> None:
@@ -99,3 +108,14 @@ class Outcome(Collection[SkillReport]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _script_problems(results: Iterable[CaseResult]) -> Iterator[tuple[Problem, str]]:
+    """Yield what the runs of a skill's scripts showed, each with its own mend or an empty text."""
+    for result in results:
+        if not result.ok:
+            run_it = f"Run it yourself, in the skill's folder: {result.command}" if result.command else ""
+            found = problem("script-case", f"{result.case}: {result.why}", file=result.file, line=result.line)
+            yield found, run_it or "Write it as docs/evals.md of this pack says."
+        if result.advice:
+            yield problem("script-help", result.advice, file=result.file, line=result.line), ""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from skillpack.validate.evals import CaseResult
 
 
+GRAVE = {"error": ("error",), "warn": ("error", "warn")}
+"""The severities that fail a skill, by what ``--fail-on`` says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One breach of a rule, at a line (from 1) of a file of the skill."""
@@ -77,8 +81,7 @@ class SkillReport:
 
     def failed(self, fail_on: str) -> bool:
         """Tell whether a problem is as grave as ``fail_on`` (``error`` or ``warn``)."""
-        grave = ("error",) if fail_on == "error" else ("error", "warn")
-        return any(found.severity in grave for found in self.problems)
+        return any(found.severity in GRAVE[fail_on] for found in self.problems)
 
 
 _MARK = re.compile(r"(?:#|<!--|//|/\*)[ \t]{0,9}skills:[ \t]{0,9}ignore\b(?P<rules>[^\n>]{0,500})")

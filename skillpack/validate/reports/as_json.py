@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from textwrap import indent
 from typing import Any
 
 from skillpack.validate.outcome import Outcome
@@ -48,14 +47,13 @@ def skill_entry(report: SkillReport, fail_on: str) -> dict[str, Any]:
 
 
 def pieces(reports: Outcome, fail_on: str) -> Iterator[str]:
-    """Yield the whole document, a skill at a time; ``counts`` are over all skills."""
+    """Yield the whole document, a line for each skill; ``counts`` are over all skills."""
     ok = not reports.failed(fail_on)
     total: Counter[str] = Counter(skills=0, failed=0, error=0, warn=0, info=0, suppressed=0, cases=0, cases_failed=0)
     yield f'{{\n  "ok": {json.dumps(ok)},\n  "skills": ['
     for report in reports:
         entry = skill_entry(report, fail_on)
-        text = json_of(entry)
-        yield ("," if total["skills"] else "") + "\n" + indent(text, "    ")
+        yield ("," if total["skills"] else "") + "\n    " + json_of(entry, indent=None)
         total.update(found.severity for found in report.problems)
         total.update(skills=1, failed=not entry["ok"], suppressed=report.suppressed, cases=len(report.scripts))
         total.update(cases_failed=sum(not result.ok for result in report.scripts))

@@ -24,7 +24,7 @@ def plain(text: str) -> str:
     return _UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def json_of(data: Any) -> str:
+def json_of(data: Any, indent: int | None = 2) -> str:
     """Return data as JSON that is UTF-8 also where the name of a file is not: its lone bytes are escaped."""
-    text = json.dumps(data, ensure_ascii=False, indent=2)
+    text = json.dumps(data, ensure_ascii=False, indent=indent)
     return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
