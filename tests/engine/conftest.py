@@ -17,17 +17,18 @@ import yaml
 
 @dataclass
 class RunningEngine:
-    """An engine process and ways to talk to it."""
+    """An engine process and ways to talk to it; ``http`` may be shared by threads."""
 
     process: subprocess.Popen[str]
     url: str
     folder: Path
+    http: httpx.Client
 
     def get(self, path: str, **params: Any) -> Any:
-        return httpx.get(self.url + path, params=params, timeout=30).json()
+        return self.http.get(path, params=params).json()
 
     def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=body if body is not None else {}, timeout=30, **options)
+        return self.http.post(path, json=body if body is not None else {}, **options)
 
     def claim(self, client: str = "c1", timeout: float = 60.0, **more: Any) -> dict[str, Any]:
         body = {"client_uuid": client, "episode_type": "train", "discard_episode_timeout": timeout, "wait_seconds": 10}
@@ -42,7 +43,7 @@ class RunningEngine:
         content = json.dumps(
             {"client_uuid": client, "episode_uuid": uuid, "workflow_output": output, "task_id": task, **more}
         )
-        return httpx.post(self.url + "/end_episode", content=content, timeout=30)
+        return self.http.post("/end_episode", content=content)
 
     def pool(self) -> dict[str, Any]:
         return self.get("/get_current_batch_rollout_pool_information")
@@ -89,6 +90,7 @@ def job(name: str = "t", batch: int = 2, repeat: int = 2, workers: int = 8, step
 def start_engine(tmp_path: Path) -> Iterator[Callable[..., RunningEngine]]:
     """Start engines in a scratch folder; all are ended with the test."""
     processes: list[subprocess.Popen[str]] = []
+    clients: list[httpx.Client] = []
 
     def start(config: str | None = None, *options: str, folder: Path = tmp_path) -> RunningEngine:
         command = [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", "0", *options]
@@ -101,9 +103,13 @@ def start_engine(tmp_path: Path) -> Iterator[Callable[..., RunningEngine]]:
         assert process.stdout
         line = process.stdout.readline()
         assert line, (folder / "engine.err").read_text()
-        return RunningEngine(process, json.loads(line)["url"], folder)
+        url = json.loads(line)["url"]
+        clients.append(httpx.Client(base_url=url, timeout=30, trust_env=False))
+        return RunningEngine(process, url, folder, clients[-1])
 
     yield start
+    for client in clients:
+        client.close()
     for process in processes:
         process.kill()
         process.wait()
