@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,9 @@ import jsonschema
 import pytest
 
 from skillpack.pack import SCHEMAS
-from skillpack.runs.engine import ask_engine
+from tests.engine.conftest import RunningEngine, start_engine
+
+__all__ = ["start_engine"]
 
 SKILLS = str(Path(sys.executable).with_name("skills"))
 HERE = Path(__file__).parent
@@ -69,21 +69,6 @@ def rehearse(tmp_path: Path) -> Callable[..., Rehearsal]:
 
 
 @pytest.fixture
-def foreign_engine(tmp_path: Path) -> Iterator[str]:
+def foreign_engine(start_engine: Callable[..., RunningEngine]) -> str:
     """The address of a swarm server that is not the rehearsal's."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    argv = [sys.executable, "-m", "ajet.swarm_cli", "start", "--swarm-port", str(port)]
-    quiet = subprocess.DEVNULL
-    server = subprocess.Popen(argv, cwd=tmp_path, stdout=quiet, stderr=quiet)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 60
-        while ask_engine(url) is None:
-            assert time.monotonic() < deadline, "the engine does not answer"
-            time.sleep(0.05)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(20)
+    return start_engine().url

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from skillpack.rehearse.session import Plan
 from skillpack.rehearse.session import rehearse as rehearse_plan
 from skillpack.runs.engine import ask_engine
+from tests.ports import free_port
 from tests.rehearse.conftest import HERE, SKILLS
 
 GOOD = sorted(path.name for path in (HERE / "clients").glob("*.py"))
@@ -33,12 +33,6 @@ PLACES = {
     "raises_every_10th": "raises_every_10th.py:19 in rollout",
     "blocks_forever": "blocks_forever.py:15 in run_tool",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("client", GOOD)
