@@ -6,7 +6,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 
 from skillpack.validate.checks import CHECKS
 from skillpack.validate.checks.skill import Skill
@@ -19,9 +19,10 @@ from skillpack.validate.rules import rule
 from skillpack.validate.source import read_skill
 
 MANY = 1500
-"""Skills from which on starting processes pays."""
+"""Files, SKILL.md included, from which on starting processes pays."""
 
-BATCH, MAX_WORKERS = 100, 8
+BATCH, MAX_WORKERS = 300, 8
+"""Files that a process is given at a time, and processes."""
 MAX_ALIKE = 100
 """Problems of one skill under one rule that are told one by one."""
 
@@ -32,18 +33,18 @@ def check_skills(folders: Iterable[SkillFolder], clients: Sequence[str] = tuple(
 
 
 def _reports(folders: Iterable[SkillFolder], clients: Sequence[str]) -> Iterator[SkillReport]:
-    """Yield the report on each folder, in order; from ``MANY`` skills on, several processes share the work."""
+    """Yield the report on each folder, in order; from ``MANY`` files on, several processes share the work."""
     waiting = iter(folders)
-    first = list(islice(waiting, MANY))
+    first = _take(waiting, MANY)
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(first) < MANY or workers < 2:
+    if workers < 2 or sum(len(folder.files) for folder in first) < MANY:
         for folder in chain(first, waiting):
             yield check_skill(folder, clients)
         return
     from concurrent.futures import Future, ProcessPoolExecutor
 
     rest = chain(first, waiting)
-    batches = iter(lambda: list(islice(rest, BATCH)), [])
+    batches = iter(lambda: _take(rest, BATCH), [])
     with ProcessPoolExecutor(min(workers, MAX_WORKERS)) as pool:
         running: deque[Future[list[SkillReport]]] = deque()
         for batch in batches:
@@ -52,6 +53,17 @@ def _reports(folders: Iterable[SkillFolder], clients: Sequence[str]) -> Iterator
                 yield from running.popleft().result()
         while running:
             yield from running.popleft().result()
+
+
+def _take(folders: Iterator[SkillFolder], files: int) -> list[SkillFolder]:
+    """Return the next folders that have so many files together, or all that are left."""
+    taken: list[SkillFolder] = []
+    for folder in folders:
+        taken.append(folder)
+        files -= len(folder.files)
+        if files <= 0:
+            break
+    return taken
 
 
 def _check_batch(folders: list[SkillFolder], clients: Sequence[str]) -> list[SkillReport]:

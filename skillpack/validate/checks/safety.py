@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -24,8 +24,14 @@ _HIDDEN = re.compile(
     "|(?P<run>[\u200b-\u200d\u2060-\u2064\ufeff]{4,})"  # a few are hints where to break a line, or join emoji
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}"  # variation selectors: one is enough for a character
 )
+_UNSEEN = re.compile("[\u200b-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]")
+"""What ``_HIDDEN`` begins with: most texts have none, and are not looked through by it."""
+
 ABOVE = 600
 """Characters above a match in which it may be said what the text is about."""
+
+LINES_NEAR = 2
+"""Lines above and below a hint in which the pattern is looked for."""
 
 MAX_LOOKED = 200
 """Matches of one pattern in one file that are looked at for a real one."""
@@ -75,8 +81,9 @@ def check(skill: Skill) -> Iterator[Problem]:
 
 
 def _check_hidden(file: str, text: str) -> Iterator[Problem]:
-    matches = iter(()) if text.isascii() else _HIDDEN.finditer(text)
-    match = next((found for found in matches if not _is_padding(found["run"] or "")), None)
+    if text.isascii() or not _UNSEEN.search(text):
+        return
+    match = next((found for found in _HIDDEN.finditer(text) if not _is_padding(found["run"] or "")), None)
     if match:
         character = match[0][0]
         yield problem(
@@ -105,13 +112,51 @@ def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator
             continue
         if signature.unless_said and signature.unless_said.search(said):
             continue
-        for match in islice(signature.pattern.finditer(looked), MAX_LOOKED):
+        for match in islice(_matches(signature, looked), MAX_LOOKED):
             if _harmless(signature, match, looked):
                 continue
             start = match.start("at") if match.groupdict().get("at") else match.start()
             shown = looked[start : match.end()].strip() if signature.rule != "safety-secret" else match[0][:8] + "…"
             yield problem(signature.rule, shown[:80], line=looked.count("\n", 0, start) + 1, file=file)
             break
+
+
+def _matches(signature: Signature, text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern in the lines near its hints."""
+    hinted = text.lower() if signature.where == "text" else text
+    if len(hinted) != len(text):  # a letter whose lower case is two
+        yield from signature.pattern.finditer(text)
+        return
+    for start, end in _near(hinted, signature.hint):
+        yield from signature.pattern.finditer(text, start, end)
+
+
+def _near(text: str, hints: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the parts of a text, in whole lines, that lie near a hint; in order and apart."""
+    spans = []
+    for hint in hints:
+        at = text.find(hint)
+        while at >= 0:
+            start = at
+            for _ in range(LINES_NEAR + 1):
+                start = text.rfind("\n", 0, max(start, 0))
+            line_end = end = _line_end(text, at)
+            for _ in range(LINES_NEAR):
+                end = _line_end(text, end + 1)
+            spans.append((start + 1, end))
+            at = text.find(hint, line_end)
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return end if end >= 0 else len(text)
 
 
 def _harmless(signature: Signature, match: re.Match[str], text: str) -> bool:
