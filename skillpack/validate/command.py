@@ -110,8 +110,12 @@ def _tell_what_is_not_seen(outcome: Outcome) -> None:
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[SkillFolder]:
+    """Yield the skills below the paths, each once; what one path gives is not kept, as it may be much."""
+    if len(paths) < 2:
+        yield from find_skills(paths[0] if paths else skills_dir())
+        return
     seen: set[Path] = set()
-    for path in paths or [skills_dir()]:
+    for path in paths:
         for folder in find_skills(path):
             if folder.path not in seen:
                 seen.add(folder.path)
