@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from skillpack.runs.rundir import take_lock
+from skillpack.runs.rundir import is_held, take_lock
 from skillpack.script import BadInput
 
 _NAME = re.compile(r"\d+|GPU-[0-9a-fA-F-]+|MIG-[\w/-]+")
@@ -49,13 +49,7 @@ def nvidia_smi() -> list[tuple[int, float]] | None:
 
 def leased(visible: str) -> str:
     """Return which of these GPUs somebody leases now, in words; "" if all are free."""
-    try:
-        leases = take_gpus(visible)
-    except GpusBusy as error:
-        return str(error)
-    for lease in leases:
-        os.close(lease)
-    return ""
+    return next((_told(gpu) for gpu in _names(visible) if is_held(_lock_of(gpu))), "")
 
 
 def take_gpus(visible: str | None) -> list[int]:
@@ -64,14 +58,26 @@ def take_gpus(visible: str | None) -> list[int]:
     Returns the descriptors that hold the leases. The kernel ends a lease with its holder.
     Raises GpusBusy naming the GPU.
     """
-    folder = Path(tempfile.gettempdir()) / f"agentjet-skills-{os.getuid()}"
     leases: list[int] = []
-    for gpu in sorted({name.strip() for name in (visible or "").split(",") if name.strip()}):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lease = take_lock(folder / f"gpu-{gpu.replace('/', '_')}.lock")
+    for gpu in _names(visible or ""):
+        path = _lock_of(gpu)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        lease = take_lock(path)
         if lease is None:
             for handle in leases:
                 os.close(handle)
-            raise GpusBusy(f"GPU {gpu} is leased by another run")
+            raise GpusBusy(_told(gpu))
         leases.append(lease)
     return leases
+
+
+def _names(visible: str) -> list[str]:
+    return sorted({name.strip() for name in visible.split(",") if name.strip()})
+
+
+def _lock_of(gpu: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"agentjet-skills-{os.getuid()}" / f"gpu-{gpu.replace('/', '_')}.lock"
+
+
+def _told(gpu: str) -> str:
+    return f"GPU {gpu} is leased by another run"

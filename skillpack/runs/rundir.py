@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from skillpack.script import BadInput
 RECORD_VERSION = 1
 _RECORD = {"version": int, "id": str, "attempt": int, "phase": str, "spec": dict, "parts": list, "backend": dict}
 """What a record of a run holds, among other things, and what a ``run.json`` of another program does not."""
+SUPERVISOR_LOCK, START_LOCK = ".supervisor.lock", ".start.lock"
+LOOKS_END_WITHIN = 1.0
+"""Seconds; a lock that is held for longer has a holder."""
 RUN_VARIABLE = "AJET_RUN_ID"
 """Every process of a run carries its id in this environment variable."""
 
@@ -163,17 +167,44 @@ def locked(path: Path) -> Iterator[int | None]:
 
 
 def take_lock(path: Path) -> int | None:
-    """Take an exclusive lock on a file for the life of this process; None if somebody holds it.
+    """Take an exclusive lock on a file for the life of this process; None if somebody keeps it.
 
-    The descriptor is not inherited by children. Raises OSError.
+    Who only looks (``is_held``) is waited for. The descriptor is not inherited by children. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return handle
-    os.close(handle)
-    return None
+    deadline = time.monotonic() + LOOKS_END_WITHIN
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return handle
+            if time.monotonic() >= deadline:
+                os.close(handle)
+                return None
+            time.sleep(0.01)
+    except OSError:
+        os.close(handle)
+        raise
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether somebody holds the lock on a file. Raises OSError.
+
+    ``flock(2)`` can only be asked by taking: for a moment a look holds the lock, shared, so that
+    looks do not mistake each other for a holder.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
 
 
 def is_run(folder: Path) -> bool:

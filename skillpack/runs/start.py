@@ -21,7 +21,7 @@ from skillpack.files import write_atomically
 from skillpack.runs import handover
 from skillpack.runs.backends import Backend
 from skillpack.runs.preconditions import Refused, check_place, result_dir_of, server_url
-from skillpack.runs.rundir import RECORD_VERSION, RunDir, locked
+from skillpack.runs.rundir import RECORD_VERSION, START_LOCK, SUPERVISOR_LOCK, RunDir, locked
 from skillpack.runs.status import ENDED_WELL, Status, observe
 from skillpack.runs.tmux import Tmux, session_name
 from skillpack.script import Unavailable
@@ -89,7 +89,7 @@ def start_run(blueprint: Blueprint, options: Options) -> Status:
     _refuse_old(run)
     check_place(blueprint, options)
     run.path.mkdir(parents=True, exist_ok=True)
-    with locked(run.path / ".start.lock") as lock:
+    with locked(run.path / START_LOCK) as lock:
         if lock is None:
             raise Refused(f"another start of {run.path} is under way", hint=f"scripts/run.py status {run.quoted}")
         _refuse_old(run)
@@ -105,8 +105,8 @@ def restart_run(
     that finished is started only with ``again``. Raises as ``start_run``.
     """
     result_dir_of(blueprint)
-    with locked(run.path / ".start.lock") as lock:
-        status = observe(run)
+    with locked(run.path / START_LOCK) as lock:
+        status = observe(run, holds_start=lock is not None)
         if lock is None or status.alive:
             raise Refused(f"{run.path} is {status.state}", hint=f"scripts/run.py stop {run.quoted} first")
         if (status.state == ENDED_WELL or run.finish_flag.exists()) and not again:
@@ -169,8 +169,11 @@ def _launch(run: RunDir, blueprint: Blueprint, options: Options, attempt: int) -
         handover.send(pipe, dict(os.environ), PATIENCE)
         _await_takeover(run)
     except handover.HandoverFailed as error:
-        run.update(phase="ended", outcome="launch-error", reason=str(error))
-        raise Unavailable(str(error), hint=f"see {run.path / 'supervisor.log'}") from None
+        # without the lock no supervisor can take over between this look and the record
+        with locked(run.path / SUPERVISOR_LOCK) as lock:
+            if lock is not None:
+                run.update(phase="ended", outcome="launch-error", reason=str(error))
+                raise Unavailable(str(error), hint=f"see {run.path / 'supervisor.log'}") from None
     finally:
         os.close(pipe)
         (run.path / ".environment").unlink(missing_ok=True)

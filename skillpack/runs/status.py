@@ -12,7 +12,7 @@ from skillpack.runs import process
 from skillpack.runs.backends import SSH_LOST
 from skillpack.runs.process import Identity
 from skillpack.runs.progress import Progress
-from skillpack.runs.rundir import RUN_VARIABLE, RunDir, locked, read_json
+from skillpack.runs.rundir import RUN_VARIABLE, START_LOCK, SUPERVISOR_LOCK, RunDir, is_held, read_json
 
 ALIVE = ("starting", "running")
 ENDED_WELL = "finished"
@@ -92,8 +92,11 @@ def _dead(record: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(dead, key=lambda part: part.get("ended_monotonic") or 0.0)
 
 
-def observe(run: RunDir) -> Status:
-    """Return the state of a run. Raises BadInput if its record is missing or damaged."""
+def observe(run: RunDir, *, holds_start: bool = False) -> Status:
+    """Return the state of a run; ``holds_start``: the caller itself holds the lock of a start.
+
+    Raises BadInput if its record is missing or damaged.
+    """
     record = run.read()
     heartbeat = read_json(run.heartbeat)
     if record["phase"] == "ended":
@@ -103,7 +106,7 @@ def observe(run: RunDir) -> Status:
         state, reason = _far(run, record)
         return Status(state, reason, record, heartbeat=heartbeat)
     supervisor = Identity.from_json(record.get("supervisor"))
-    if (supervisor and supervisor.alive()) or _locked(run):
+    if (supervisor and supervisor.alive()) or _locked(run, holds_start):
         state = "starting" if record["phase"] == "starting" else "running"
         return Status(state, "", record, heartbeat=heartbeat, processes=_pids(record))
     if run.read()["phase"] == "ended":  # it ended between the two looks
@@ -122,15 +125,11 @@ def leftovers(record: dict[str, Any]) -> list[Identity]:
     return sorted(found | set(process.carrying(RUN_VARIABLE, record["id"])), key=lambda one: one.pid)
 
 
-def _locked(run: RunDir) -> bool:
-    """Tell whether a supervisor or a start holds the run, even one whose pid cannot be seen from here."""
-    for name in (".supervisor.lock", ".start.lock"):
-        path = run.path / name
-        if path.exists():
-            with locked(path) as lock:
-                if lock is None and (name == ".supervisor.lock" or run.read()["phase"] == "starting"):
-                    return True
-    return False
+def _locked(run: RunDir, holds_start: bool) -> bool:
+    """Tell whether a supervisor or another's start holds the run, even one whose pid cannot be seen from here."""
+    if is_held(run.path / SUPERVISOR_LOCK):
+        return True
+    return not holds_start and is_held(run.path / START_LOCK) and run.read()["phase"] == "starting"
 
 
 def _pids(record: dict[str, Any]) -> list[int]:

@@ -27,7 +27,7 @@ from skillpack.runs.gpus import GpusBusy, take_gpus
 from skillpack.runs.heart import Heart
 from skillpack.runs.parts import Part, child_environment
 from skillpack.runs.ports import is_here, listens_below
-from skillpack.runs.rundir import RUN_VARIABLE, RunDir, take_lock
+from skillpack.runs.rundir import RUN_VARIABLE, SUPERVISOR_LOCK, RunDir, take_lock
 
 TICK = 0.5
 ENGINE_EVERY = 2.0
@@ -284,14 +284,21 @@ def _spawn(argv: list[str], cwd: str | None, environment: dict[str, str], log: B
 
 
 def supervise(folder: Path, environment: dict[str, str]) -> None:
-    """Be the supervisor of the run in ``folder`` until it ends; a second one for the same run leaves at once."""
-    lock = take_lock(folder / ".supervisor.lock")
+    """Be the supervisor of the run in ``folder`` until it ends.
+
+    A second one for the same run leaves, and so does one that comes when the run was given up.
+    """
+    lock = take_lock(folder / SUPERVISOR_LOCK)
     if lock is None:
         sys.stderr.write(f"error: {folder} has a supervisor already\n")
         return
+    supervisor = Supervisor(RunDir(folder), environment)
+    if supervisor.record["phase"] != "starting":
+        sys.stderr.write(f"error: {folder} waits for no supervisor: the run is {supervisor.record['phase']}\n")
+        return
     process.retitle(f"ajet-run-supervisor {folder.name if _harmless(folder.name) else ''}")
     process.become_subreaper()
-    Supervisor(RunDir(folder), environment).live()
+    supervisor.live()
 
 
 def _harmless(name: str) -> bool:
