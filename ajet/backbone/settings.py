@@ -8,13 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ajet.default_config import DUMMY_TASKS
 from ajet.task_rollout.native_parallel_worker import count_slots
 from ajet.utils.config_tree import ConfigTree
 from ajet.utils.config_utils import ConfigError, compose_document, require_ajet
 from ajet.utils.config_yaml import parse_document
-
-DUMMY_TASKS = 1000
-"""Length of the dummy data set that a swarm engine counts its epochs over (value of released engines)."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,12 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 
+DUMMY_TASKS = 1000
+"""Length of the dummy data set (value of released AgentJet).
+
+A swarm engine counts its epochs over it, for the clients bring the real tasks: no larger batch can start.
+"""
+
 
 @functools.cache
 def schema() -> dict[str, Any]:

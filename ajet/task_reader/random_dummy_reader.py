@@ -10,12 +10,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from ajet.default_config import DUMMY_TASKS
 from ajet.schema.task import Task
 from ajet.task_reader.hf_reader import row_task
 from ajet.task_reader.task_reader_base import BaseTaskReader
-
-TASKS = 1000
-"""How many dummy tasks there are (value of released AgentJet)."""
 
 SEED = 42
 
@@ -70,7 +68,7 @@ class DummyTaskReader(BaseTaskReader):
 @functools.cache
 def _pairs() -> list[tuple[int, int]]:
     generator = random.Random(SEED)
-    return [(generator.randint(2, 99), generator.randint(2, 99)) for _ in range(TASKS)]
+    return [(generator.randint(2, 99), generator.randint(2, 99)) for _ in range(DUMMY_TASKS)]
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ajet.default_config import DUMMY_TASKS
 from skillpack.capacity import inputs as keys
 from skillpack.capacity.cap import cap_report
 from skillpack.capacity.inputs import Inputs
@@ -18,9 +19,6 @@ KWARGS = {
     keys.TRAIN_BATCH_SIZE: "batch_size",
 }
 """AgentJetJob kwargs of the keys that a plan changes."""
-
-PLACEHOLDER_TASKS = 1000
-"""Tasks of the dummy data set that swarm mode counts its epochs over: no larger batch can start."""
 
 
 def target_changes(inputs: Inputs, target: int, engines: Sequence[str]) -> dict[str, int]:
@@ -62,7 +60,7 @@ def batch_for(inputs: Inputs, groups: int) -> int | None:
     step = gpus // math.gcd(gpus, repeat)
     batch = -(-groups // step) * step
     cached = inputs.value(keys.MAX_CACHED_EPISODES)
-    if inputs.value(keys.SWARM_MODE) is not False and batch > PLACEHOLDER_TASKS:
+    if inputs.value(keys.SWARM_MODE) is not False and batch > DUMMY_TASKS:
         return None
     return None if cached is not None and batch * repeat > cached else batch
 
@@ -84,7 +82,7 @@ def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[
     batch, repeat = after.value(keys.TRAIN_BATCH_SIZE), after.value(keys.NUM_REPEAT)
     if RELEASED in engines and batch is not None and batch * repeat < target:
         needs.append(
-            f"No train_batch_size lets a released engine run {target} episodes: it may be {PLACEHOLDER_TASKS} at most,"
+            f"No train_batch_size lets a released engine run {target} episodes: it may be {DUMMY_TASKS} at most,"
             f" and its episodes must fit into {keys.MAX_CACHED_EPISODES}."
         )
     if keys.TRAIN_BATCH_SIZE in changes:

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ajet.copilot.job_rules import LORA_MIN_LR
-from ajet.default_config import verl_mapping
+from ajet.default_config import DUMMY_TASKS, verl_mapping
 from ajet.utils.config_tree import ConfigTree, plain
 from skillpack.config.hits import Hit, Values
 from skillpack.config.keys import VERL_SECTIONS
 from skillpack.config.sources import Source
-
-PLACEHOLDER_TASKS = 1000
-"""Tasks that the engine loops over in swarm mode; the clients bring the real ones."""
 
 HAND_WRITTEN_SECTIONS = 8
 """Of verl's 12 top-level sections, how many a file written by hand has at most."""
@@ -70,15 +67,15 @@ def batch(source: Source) -> Iterator[Hit]:
         yield Hit("tensor-parallel-not-divisor", keys, {"parallel": parallel, "gpus": per_node})
     if not values.swarm:
         return
-    if size and size > PLACEHOLDER_TASKS:
+    if size and size > DUMMY_TASKS:
         yield Hit("swarm-batch-too-large", size_keys[:1], {"batch": size})
     limit = values.whole("swarm_mode_sample_collection_max_cached_episodes")
     if size and repeat and limit and size * repeat > limit:
         keys = ("ajet.swarm_mode_sample_collection_max_cached_episodes", *size_keys)
         yield Hit("batch-above-cache", keys, {"total": size * repeat, "limit": limit})
     steps, epochs = values.whole("trainer_common.total_training_steps"), values.whole("trainer_common.total_epochs")
-    if size and steps and epochs and size <= PLACEHOLDER_TASKS:
-        per_epoch = PLACEHOLDER_TASKS // size
+    if size and steps and epochs and size <= DUMMY_TASKS:
+        per_epoch = DUMMY_TASKS // size
         if steps > per_epoch * epochs:
             names = {"steps": steps, "possible": per_epoch * epochs, "epochs": math.ceil(steps / per_epoch)}
             yield Hit("steps-beyond-placeholders", ("ajet.trainer_common.total_training_steps",), names)
