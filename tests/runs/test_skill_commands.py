@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.runs.conftest import Lab
-from tests.runs.test_swarm import free_port
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 

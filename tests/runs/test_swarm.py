@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,16 +12,10 @@ from pathlib import Path
 
 from skillpack.runs.engine import ask_engine
 from skillpack.runs.process import Identity
+from tests.ports import free_port
 from tests.runs.conftest import Lab, until
 
 HERE = Path(__file__).parent
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def swarm_blueprint(lab: Lab, *clients: str, server: str | None = None, url: str = "") -> Path:

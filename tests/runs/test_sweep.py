@@ -16,8 +16,8 @@ from skillpack.pack import SCHEMAS
 from skillpack.runs.process import Identity
 from skillpack.runs.sweep import Slots
 from skillpack.script import BadInput
+from tests.ports import free_port
 from tests.runs.conftest import Answer, Lab, until
-from tests.runs.test_swarm import free_port
 
 SHORT = """
 step(1)
