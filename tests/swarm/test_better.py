@@ -20,7 +20,9 @@ import pytest
 from ajet.copilot.job import AgentJetJob
 from ajet.schema.task import Task, WorkflowOutput
 from ajet.tuner_lib.experimental.swarm_client import SwarmClient, SwarmServerError, SwarmThrottlePolicy
+from ajet.tuner_lib.experimental.swarm_http import SwarmHttp
 from tests.swarm.conftest import job
+from tests.swarm.released_server import ReleasedServer
 
 
 def poll(satisfied, seconds: float = 10.0) -> None:
@@ -250,6 +252,32 @@ def test_a_client_can_be_closed_and_leaves_no_thread(start_engine):
     engine.post("/sync_train_config", {"yaml_as_string": job()})
     engine.post("/start_engine")  # the change ends the long poll that may be open
     poll(lambda: threading.active_count() <= before)
+
+
+def test_a_request_that_is_under_way_outlives_the_closing(monkeypatch):
+    """A socket was closed under the thread that read from it, which then read from the next with its number."""
+    server = ReleasedServer().start()
+    handle, may_answer, answers = server.handle, threading.Event(), []
+
+    def slowly(*request):
+        assert may_answer.wait(20)
+        return handle(*request)
+
+    monkeypatch.setattr(server, "handle", slowly)
+    try:
+        http = SwarmHttp(server.url)
+        thread = threading.Thread(target=lambda: answers.append(http.get("/get_engine_status")))
+        thread.start()
+        poll(lambda: server.requests)
+        http.close()
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))):  # it gets a free number
+            may_answer.set()
+            thread.join(20)
+        assert [answer["engine_status"] for answer in answers] == ["ENGINE.OFFLINE"]
+        with pytest.raises(RuntimeError, match="closed"):
+            http.get("/get_engine_status")
+    finally:
+        server.stop()
 
 
 def test_64_threads_of_one_client_lose_nothing(start_engine):

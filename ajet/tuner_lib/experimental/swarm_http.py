@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -50,12 +52,32 @@ class SwarmHttp:
         self.requests = 0
         self._local = threading.local()
         self._clients: weakref.WeakSet[httpx.Client] = weakref.WeakSet()  # a thread's own ends with it
+        self._busy: set[httpx.Client] = set()
+        self._closed = False
         self._lock = threading.Lock()
 
-    @property
-    def _client(self) -> httpx.Client:
-        """The client of this thread: one that all share would search and lock all their connections per request."""
-        self.requests += 1
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        """The client of this thread: one that all share would search and lock all their connections per request.
+
+        Raises RuntimeError behind ``close``.
+        """
+        client = self._own()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("this SwarmClient is closed")
+            self.requests += 1
+            self._busy.add(client)
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._busy.discard(client)
+                left_to_us = client not in self._clients
+            if left_to_us:
+                client.close()
+
+    def _own(self) -> httpx.Client:
         client: httpx.Client | None = getattr(self._local, "client", None)
         if client is None:
             client = self._local.client = httpx.Client(
@@ -70,7 +92,8 @@ class SwarmHttp:
 
     def get(self, path: str, *, timeout: float = STATUS_TIMEOUT, **params: Any) -> dict[str, Any]:
         """GET a JSON object. Raises SwarmServerError, httpx.HTTPError, or ValueError if it is none."""
-        response = self._client.get(path, params=params, timeout=timeout)
+        with self._client() as client:
+            response = client.get(path, params=params, timeout=timeout)
         raise_for_status_with_detail(response)
         return _object(response)
 
@@ -78,21 +101,29 @@ class SwarmHttp:
         self, path: str, json: dict[str, Any] | None = None, *, timeout: float = GENERAL_TIMEOUT
     ) -> dict[str, Any]:
         """POST a JSON object and return the answer's. Raises as ``get`` does."""
-        response = self._client.post(path, json=json if json is not None else {}, timeout=timeout)
+        with self._client() as client:
+            response = client.post(path, json=json if json is not None else {}, timeout=timeout)
         raise_for_status_with_detail(response)
         return _object(response)
 
     def post_bytes(self, path: str, content: bytes, *, timeout: float) -> dict[str, Any]:
         """POST raw bytes and return the answer's JSON object. Raises as ``get`` does."""
-        response = self._client.post(path, content=content, timeout=timeout)
+        with self._client() as client:
+            response = client.post(path, content=content, timeout=timeout)
         raise_for_status_with_detail(response)
         return _object(response)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections: those that a thread waits on when it has its answer.
+
+        A socket that is closed under a thread frees its number, and that thread would then read
+        from whichever connection gets it next.
+        """
         with self._lock:
-            clients = list(self._clients)
-        for client in clients:
+            self._closed = True
+            idle = [client for client in self._clients if client not in self._busy]
+            self._clients.clear()
+        for client in idle:
             client.close()
 
 
