@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from skillpack.metrics.urls import CLOUD_API, is_loopback, origins
+from ajet.utils.loopback import is_loopback_name
+from skillpack.metrics.urls import CLOUD_API, origins
 from skillpack.script import Unavailable
 
 SIGNED = re.compile(r"\b((?:https?://|/)[^\s\"'<>?]+)\?[^\s\"'<>]+")
@@ -107,7 +108,7 @@ def redact(text: object, *secrets: str) -> str:
 
 def _env_key_belongs(api: str, named: str) -> bool:
     if not named:
-        return api == CLOUD_API or is_loopback(urlsplit(api).hostname or "")
+        return api == CLOUD_API or is_loopback_name(urlsplit(api).hostname or "")
     return _same_host(named, api)
 
 
@@ -130,7 +131,7 @@ def _machine_matches(machine: str, api: str) -> bool:
     if _same_host(machine, api):
         return True
     parts = urlsplit(api)
-    return "://" not in machine and machine == parts.hostname and is_loopback(machine)
+    return "://" not in machine and machine == parts.hostname and is_loopback_name(machine)
 
 
 def _unquoted(value: str | None) -> str:

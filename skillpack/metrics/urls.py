@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from ajet.utils.loopback import is_loopback_host
 from skillpack.script import BadInput
 
 CLOUD_WEB = "https://swanlab.cn"
@@ -87,8 +87,7 @@ def origins(host: str) -> tuple[str, str]:
     ``/api`` is dropped. Only swanlab.cn has an API host of its own. Raises ValueError.
     """
     if "://" not in host:
-        name = host.partition("/")[0]
-        host = f"{'http' if is_loopback(name.rsplit(':', 1)[0]) else 'https'}://{host}"
+        host = f"{'http' if is_loopback_host(host.partition('/')[0]) else 'https'}://{host}"
     parts = urlsplit(host)
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         raise ValueError("not an http(s) origin")
@@ -98,16 +97,6 @@ def origins(host: str) -> tuple[str, str]:
     port = f":{parts.port}" if parts.port and (parts.scheme, parts.port) not in (("http", 80), ("https", 443)) else ""
     origin = f"{parts.scheme.lower()}://{name}{port}"
     return origin, origin
-
-
-def is_loopback(name: str) -> bool:
-    """Tell whether a host name or address is this machine's own."""
-    if name.lower() == "localhost":
-        return True
-    try:
-        return ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _find_link(text: str) -> str | None:

@@ -8,9 +8,9 @@ import time
 import urllib.error
 import urllib.request
 from typing import Any
-from urllib.parse import urlsplit
 
-from skillpack.runs.engine import LOOPBACK, ask_engine
+from ajet.utils.loopback import is_loopback
+from skillpack.runs.engine import ask_engine
 
 POLL_SECONDS = 0.2
 ANSWER_LIMIT = 20_000_000
@@ -27,7 +27,7 @@ def request(url: str, path: str, body: Any = None, seconds: float = 30) -> dict[
     Loopback is asked directly, whatever proxy is set. Raises Refused (an HTTP error, whose detail is in the
     message), OSError (unreachable) and ValueError (no JSON).
     """
-    handlers = [urllib.request.ProxyHandler({})] if urlsplit(url).hostname in LOOPBACK else []
+    handlers = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
     data = None if body is None else json.dumps(body).encode()
     asked = urllib.request.Request(url.rstrip("/") + path, data, {"Content-Type": "application/json"})
     try:

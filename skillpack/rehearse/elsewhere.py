@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from ajet.utils.loopback import is_loopback
 from skillpack.blueprint.swarm_client import URL_VARIABLE, Address, addresses
-from skillpack.runs.engine import LOOPBACK, ask_engine
+from skillpack.runs.engine import ask_engine
 from skillpack.runs.preconditions import address_of
 from skillpack.script import BadInput
 
@@ -36,8 +37,8 @@ def refuse_engines_of_others(script: Path, own: Collection[int], arguments: Sequ
 
 
 def _is_own(url: str, own: Collection[int]) -> bool:
-    host, port = address_of(url)
-    return host in LOOPBACK and port in own
+    _, port = address_of(url)
+    return is_loopback(url) and port in own
 
 
 def _is_overridden(address: Address, arguments: Sequence[str]) -> bool:

@@ -6,9 +6,8 @@ import json
 import urllib.request
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+from ajet.utils.loopback import is_loopback
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ def ask_engine(url: str, seconds: float = 5.0) -> EngineStatus | None:
     Loopback addresses are asked directly, whatever proxy is set. Source of the route:
     ``GET /get_engine_status`` of AgentJet's swarm server.
     """
-    handlers = [urllib.request.ProxyHandler({})] if urlsplit(url).hostname in LOOPBACK else []
+    handlers = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
     opener = urllib.request.build_opener(*handlers)
     try:
         with opener.open(f"{url.rstrip('/')}/get_engine_status", timeout=seconds) as response:

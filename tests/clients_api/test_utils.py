@@ -14,6 +14,7 @@ from ajet.older_names import OLDER_NAMES
 from ajet.utils.compute_madness import compute_string_madness, has_repeat
 from ajet.utils.dynamic_import import cls_to_path, dynamic_import
 from ajet.utils.files import replace_file
+from ajet.utils.loopback import is_loopback, is_loopback_host
 from ajet.utils.message_utils import is_token_overflow_message
 from ajet.utils.retry import SwarmReceiveAbortException, TestFailException, retry_infinite, retry_with_backoff
 from ajet.utils.sington import singleton
@@ -191,3 +192,32 @@ def test_madness_is_repetition_or_undecodable_text():
     assert compute_string_madness("broken \ufffd text") == -1.0
     assert compute_string_madness("The answer is 7.") == 0.0
     assert compute_string_madness("word " * 30, checklist=["other"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:10086", True),
+        ("127.0.0.1:80", True),
+        ("127.8.9.10", True),
+        ("[::1]", True),
+        ("[::1]:10086", True),
+        ("", False),
+        ("0.0.0.0:10086", False),
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com:80", False),
+        ("127.0.0.1:80@example.com", False),
+        ("user@127.0.0.1:80", False),
+        ("10.0.0.1", False),
+    ],
+)
+def test_a_host_is_told_to_be_loopback(host, is_ours):
+    assert is_loopback_host(host) is is_ours
+
+
+def test_a_url_of_the_any_address_stays_on_this_machine():
+    assert is_loopback("http://0.0.0.0:10086")
+    assert is_loopback("http://[::]:10086/v1")
+    assert is_loopback("http://localhost")
+    assert not is_loopback("http://10.0.0.1:10086")

@@ -121,6 +121,8 @@ def test_hosts_as_users_write_them() -> None:
     assert origins("swanlab.cn") == ("https://swanlab.cn", CLOUD_API)
     assert origins("https://api.swanlab.cn/api") == ("https://swanlab.cn", CLOUD_API)
     assert origins("localhost:8000/")[1] == "http://localhost:8000"
+    assert origins("[::1]:8000")[1] == "http://[::1]:8000"
+    assert origins("[::1]")[1] == "http://[::1]"
     with pytest.raises(ValueError, match="origin"):
         origins("ftp://lab.example.com")
 

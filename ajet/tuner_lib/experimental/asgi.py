@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
+
+from ajet.utils.loopback import is_loopback_host
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +28,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY = 32 * 1024 * 1024
 """Bytes; a chat history with pictures fits, a runaway client does not."""
-
-_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
-"""How a request's Host names a server of this machine."""
 
 JSON = b"application/json"
 
@@ -137,7 +135,7 @@ class App:
                 origin = value.decode("latin-1")
         if origin and origin.partition("://")[2] != host:
             raise HttpError(403, f"Forbidden: a page of {origin} may not call this server.")
-        if self.loopback_only and not _LOOPBACK.fullmatch(host):
+        if self.loopback_only and not is_loopback_host(host):
             raise HttpError(
                 403, f"Forbidden: this server listens on loopback; call it as 127.0.0.1 or localhost, not {host}."
             )
