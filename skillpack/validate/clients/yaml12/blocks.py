@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from skillpack.validate.clients.yaml12.flow import MAX_DEPTH, MAX_KEY, NO_PROPS, FlowReader, Props
-from skillpack.validate.clients.yaml12.scanner import Refused, end, tab
+from skillpack.validate.clients.yaml12.scanner import REST, Refused, end, tab
 from skillpack.validate.tree import Node
 
 _TAB_LINE = re.compile(r"[^\n]*\n( *)\t[ \t]*\n")
@@ -34,11 +34,22 @@ class BlockReader(FlowReader):
             self._skip()
             if not self._ended():
                 raise Refused(self.pos, "nothing may follow the end of a value")
-            if self._marker() == "...":
-                self._take(3)
-                if not self._skip() and self.pos < len(self.text):
-                    raise Refused(self.pos, "nothing may follow the end of a document on its line")
+            self._end_document()
             more = True
+
+    def _end_document(self) -> None:
+        """Pass over ``...``: to Bun however many, to npm's ``yaml`` one, and directives that no document follows."""
+        while self._marker() == "...":
+            self._take(3)
+            if not self._skip() and self.pos < len(self.text):
+                raise Refused(self.pos, "nothing may follow the end of a document on its line")
+            if not self.bun:
+                break
+        else:
+            return
+        while self.pos == self.line_start and self.text.startswith("%", self.pos):
+            self.pos = end(REST, self.text, self.pos)
+            self._skip()
 
     def _block(self, parent: int, *, compact: bool, dash: bool = False, lead: int | None = None) -> Node:
         """Read what stands in an entry of a collection whose entries begin in column ``parent``.
