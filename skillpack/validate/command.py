@@ -150,7 +150,7 @@ def _give_out(
 
         for line in lines(outcome):
             click.echo(line)
-        click.echo(f"{len(outcome)} skills, {outcome.failed(fail_on)} failed", err=True)
+        click.echo(outcome.summary(fail_on), err=True)
     elif "-" not in (str(sarif), str(junit)):
         from skillpack.validate.reports.text import write
 

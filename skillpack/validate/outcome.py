@@ -87,6 +87,10 @@ class Outcome(Collection[SkillReport]):
         }
         return len(self._failing[fail_on] | later)
 
+    def summary(self, fail_on: str) -> str:
+        """Return how many skills there are and how many failed, as words."""
+        return f"{len(self)} {'skill' if len(self) == 1 else 'skills'}, {self.failed(fail_on)} failed"
+
     def run_scripts(self, python: Path | None) -> None:
         """Run the scripts of the skills that have any: their help for the commands of SKILL.md, and their cases."""
         from skillpack.validate.checks.helps import check_helps

@@ -83,7 +83,7 @@ def _table(outcome: Outcome, fail_on: str) -> Iterator[str]:
         yield click.style("of each client: loads/with changes/rejects", dim=True)
         yield from _most(rules)
     notes = f", {suppressed} problems left out as the files ask" if suppressed else ""
-    yield f"{len(outcome)} {'skill' if len(outcome) == 1 else 'skills'}, {outcome.failed(fail_on)} failed{notes}"
+    yield outcome.summary(fail_on) + notes
 
 
 def _is_bad(report: SkillReport, fail_on: str) -> bool:
