@@ -237,12 +237,11 @@ def _advice(
             " without it nothing can be told."
         )
     if cache is not None and not cache.fits:
-        shorter = f"set ajet.rollout.max_model_len to {cache.longest} or less, " if cache.longest else ""
-        lead = "" if cache.longest else "No length fits, the weights leave no room: "
-        mend = (
-            f"{shorter}raise gpu_memory_utilization, or spread the model over more GPUs (tensor_model_parallel_size)."
-        )
-        advice.append(lead + (mend if lead else mend[0].upper() + mend[1:]))
+        otherwise = "raise gpu_memory_utilization, or spread the model over more GPUs (tensor_model_parallel_size)."
+        if cache.longest:
+            advice.append(f"Set ajet.rollout.max_model_len to {cache.longest} or less, {otherwise}")
+        else:
+            advice.append(f"No length fits, the weights leave no room: {otherwise}")
     if verdicts["training_step"] in (NO, UNCERTAIN):
         lora = "" if training is not None and training.lora_rank else ", or LoRA (ajet.lora.lora_rank)"
         advice.append(

@@ -99,17 +99,16 @@ def plan_report(inputs: Inputs, target: int, engine: str | None = None) -> dict[
         "target": target,
         "changes": [change(inputs, key, value) for key, value in changes.items()],
         "restart": ["engine"] if changes else [],
-        "advice": list(dict.fromkeys([*needs, *report["advice"]])),
+        "advice": [*needs, *report["advice"]],
     }
 
 
 def change(inputs: Inputs, key: str, value: Any) -> dict[str, Any]:
     """Return one change: from what to what, and where it is to be made."""
-    kwarg = None if inputs.value(keys.SWARM_MODE) is False else KWARGS.get(key)
-    if kwarg:
-        where = f"AgentJetJob({kwarg}={value})"
-    elif key.startswith("ajet.") and inputs.value(keys.SWARM_MODE) is False:
+    if key.startswith("ajet.") and inputs.value(keys.SWARM_MODE) is False:
         where = f"{key}: {value} (YAML)"
+    elif key in KWARGS:
+        where = f"AgentJetJob({KWARGS[key]}={value})"
     elif key.startswith("ajet."):
         where = f"{key}: {value} (YAML, or job.config.{key} = {value})"
     else:

@@ -112,7 +112,7 @@ def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator
             continue
         if signature.unless_said and signature.unless_said.search(said):
             continue
-        for match in islice(_matches(signature, looked), MAX_LOOKED):
+        for match in islice(_matches(signature, looked, hinted if looked is text else looked), MAX_LOOKED):
             if _harmless(signature, match, looked):
                 continue
             start = match.start("at") if match.groupdict().get("at") else match.start()
@@ -121,9 +121,8 @@ def _check_signatures(skill: Skill, file: str, text: str, said: str) -> Iterator
             break
 
 
-def _matches(signature: Signature, text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern in the lines near its hints."""
-    hinted = text.lower() if signature.where == "text" else text
+def _matches(signature: Signature, text: str, hinted: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern in the lines of ``text`` near its hints, as they stand in ``hinted``."""
     if len(hinted) != len(text):  # a letter whose lower case is two
         yield from signature.pattern.finditer(text)
         return
@@ -160,8 +159,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _harmless(signature: Signature, match: re.Match[str], text: str) -> bool:
-    start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
-    line = text[start : end if end >= 0 else len(text)]
+    line = text[text.rfind("\n", 0, match.start()) + 1 : _line_end(text, match.end())]
     if signature.where in ("code", "commands") and line.lstrip().startswith(("#", "//")):
         return True
     above = text[max(0, match.start() - ABOVE) : match.end()]
