@@ -201,9 +201,11 @@ def _check_fields(skill: SkillFile, block: Block, document: Document, reading: R
     elif not _is_text(name) or not name.value.strip():
         refuse("name-missing" if _is_text(name) else "name-type", "name", "needs a name that is text")
     else:
-        reading.name = unicodedata.normalize("NFKC", name.value.strip())
-        for rule, text in _name_faults(reading.name, skill.folder.name):
+        reading.name = normal_name(name.value)
+        for rule, text in name_faults(reading.name):
             refuse(rule, "name", text)
+        if unicodedata.normalize("NFKC", skill.folder.name) != reading.name:
+            refuse("name-folder", "name", f"wants the name to be the folder's, {skill.folder.name!r}")
         if reading.name != name.value:
             reading.change("name-space", "trims and normalises the name", block.file_line(document.line("name")))
     description = document.value("description")
@@ -230,7 +232,13 @@ def _is_text(node: Node) -> bool:
     return node.kind == "scalar" and not (node.plain and node.value in _NO_TEXT)
 
 
-def _name_faults(name: str, folder: str) -> list[tuple[str, str]]:
+def normal_name(name: str) -> str:
+    """Return a name as it is compared: trimmed, and in NFKC."""
+    return unicodedata.normalize("NFKC", name.strip())
+
+
+def name_faults(name: str) -> list[tuple[str, str]]:
+    """Return why a name that is not empty is refused, whatever the folder is called: rules and what they want."""
     faults = []
     if len(name) > MAX_NAME:
         faults.append(("name-length", f"takes names of at most {MAX_NAME} characters, this has {len(name)}"))
@@ -240,6 +248,4 @@ def _name_faults(name: str, folder: str) -> list[tuple[str, str]]:
         faults.append(("name-characters", "takes a hyphen only between two other characters"))
     if not all(character.isalnum() or character == "-" for character in name):
         faults.append(("name-characters", "takes only letters, digits and hyphens in a name"))
-    if unicodedata.normalize("NFKC", folder) != name:
-        faults.append(("name-folder", f"wants the name to be the folder's, {folder!r}"))
     return faults

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from skillpack.validate.clients.javascript import kind_of
-from skillpack.validate.clients.spec import MAX_COMPATIBILITY, MAX_DESCRIPTION
+from skillpack.validate.clients.spec import MAX_COMPATIBILITY, MAX_DESCRIPTION, normal_name
 from skillpack.validate.mend.edits import (
     Edit,
     block_lines,
@@ -16,7 +16,7 @@ from skillpack.validate.mend.edits import (
     size,
     source_of,
 )
-from skillpack.validate.mend.names import allowed, folder_for, normal
+from skillpack.validate.mend.names import allowed, folder_for
 from skillpack.validate.tree import Document, Node, read_yaml
 
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
@@ -29,7 +29,7 @@ def _pair(document: Document, key: str) -> tuple[Node, Node] | None:
 
 def mend_name(document: Document, folder: str) -> list[Edit]:
     """Let the name be the folder's, where the folder has one that will do."""
-    found, wanted = _pair(document, "name"), normal(folder)
+    found, wanted = _pair(document, "name"), normal_name(folder)
     value = document.resolve(found[1]) if found else None
     written = value.value if value is not None and value.kind == "scalar" else ""
     if not allowed(wanted) or folder_for(folder, written) != folder:
@@ -42,7 +42,7 @@ def mend_name(document: Document, folder: str) -> list[Edit]:
         rule = "name-type" if value and value.kind != "scalar" else "name-missing"
     elif kind_of(value) != "string" and written == wanted:
         rule = "name-type"
-    elif normal(written) != wanted:
+    elif normal_name(written) != wanted:
         rule = "name-folder"
     elif written != written.strip():
         rule = "name-space"

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
-from skillpack.validate.clients.spec import MAX_NAME
+from skillpack.validate.clients.spec import MAX_NAME, name_faults, normal_name
 
 _PORTABLE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _UNFIT = re.compile(r"[^a-z0-9]+")
-
-
-def normal(name: str) -> str:
-    """Return a name as the specification compares it."""
-    return unicodedata.normalize("NFKC", name.strip())
 
 
 def portable(name: str) -> bool:
@@ -23,13 +17,12 @@ def portable(name: str) -> bool:
 
 def allowed(name: str) -> bool:
     """Tell whether the specification's validator takes a name: lower-case letters of any script, digits, hyphens."""
-    fits = name == name.lower() and all(part.isalnum() for part in name.split("-"))
-    return fits and 0 < len(name) <= MAX_NAME
+    return bool(name) and not name_faults(name)
 
 
 def kebab(name: str) -> str:
     """Return a name of ASCII letters in lower case, everything else between them as one hyphen; "" if it has others."""
-    name = normal(name).lower()
+    name = normal_name(name).lower()
     return _UNFIT.sub("-", name).strip("-") if name.isascii() else ""
 
 
@@ -39,9 +32,9 @@ def folder_for(folder: str, name: str) -> str:
     A folder that breaks the specification takes the skill's name, or, where both are the same words
     otherwise spelled (``PDF_Tools``), these in lower case with hyphens.
     """
-    if portable(folder) or (allowed(normal(folder)) and not portable(normal(name))):
+    if portable(folder) or (allowed(normal_name(folder)) and not portable(normal_name(name))):
         return folder
-    if portable(normal(name)):
-        return normal(name)
+    if portable(normal_name(name)):
+        return normal_name(name)
     spelled = kebab(folder)
     return spelled if portable(spelled) and kebab(name) in (spelled, "") else ""
